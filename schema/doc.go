@@ -10,15 +10,15 @@
 //
 // # Flow
 //
-//	bytes received ──ParseJSON──▶ Value ──provider──▶ Event ──Headers──▶ record
-//	record ──DecodeRecord──▶ Event ──provider──▶ Meaning (postings, status)
+//		bytes received ──ParseJSON──▶ Value ──provider──▶ Event ──Headers──▶ record
+//		record ──DecodeRecord──▶ Event ──provider──▶ Meaning (postings, status)
 //
-//   - An Event is one verified fact. Its identity is Key, made of the key of its
-//     source and its ID; both are opaque bytes and compared as such.
-//   - A Meaning is what an event means in money. Its EffectKeys name the
-//     movements themselves, so that a fact told twice under two IDs pays once.
-//   - Amounts are int64 minor units from the first digit to the last; no float is
-//     involved anywhere.
+//	  - An Event is one verified fact. Its identity is Key, made of the key of its
+//	    source and its ID; both are opaque bytes and compared as such.
+//	  - A Meaning is what an event means in money. Its EffectKeys name the
+//	    movements themselves, so that a fact told twice under two IDs pays once.
+//	  - Amounts are int64 minor units from the first digit to the last; no float is
+//	    involved anywhere.
 //
 // # Failure modes
 //

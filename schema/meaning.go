@@ -12,6 +12,10 @@ import (
 // MaxAccountBytes is the longest account ID accepted, in bytes.
 const MaxAccountBytes = 255
 
+// ErrUnknownSource says that an event's source is not configured here. The event
+// is good; a program with the right configuration can apply it.
+var ErrUnknownSource = errors.New("source is not configured here")
+
 // Meaning is what an event means. Without postings and status it means nothing
 // to the ledger, and the event is ignored.
 type Meaning struct {
