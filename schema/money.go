@@ -116,8 +116,14 @@ func isDigits(s string) bool {
 // ASCII letters or digits that begin with a letter: ISO 4217, and the longer
 // codes of tokens. It fails with ErrCurrency.
 func NormalizeCurrency(s string) (string, error) {
-	up := strings.ToUpper(s)
-	if len(s) > 8 || !isCurrency(up) {
+	// ASCII alone: strings.ToUpper would make an S of U+017F.
+	up := strings.Map(func(r rune) rune {
+		if 'a' <= r && r <= 'z' {
+			r -= 'a' - 'A'
+		}
+		return r
+	}, s)
+	if !isCurrency(up) {
 		if len(s) > 16 {
 			s = s[:16] + "…"
 		}
