@@ -1,0 +1,4 @@
+package devstack
+
+// canSwitchAccount reports whether children can run under another uid.
+func canSwitchAccount() error { return nil }
