@@ -1,0 +1,106 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Values of Config.Durability.
+const (
+	// Replicated refuses to start on a topic that can lose acknowledged records.
+	Replicated = "replicated"
+	// Single accepts one copy of each record: for development and tests.
+	Single = "single"
+)
+
+// recordOverheadBytes is what a record's key, headers and batch framing may need
+// beside its value.
+const recordOverheadBytes = 64 << 10
+
+// Config says where Kafka is and what the topic is like: the keys kafka.* of the
+// configuration.
+type Config struct {
+	// Brokers are the addresses asked first, host:port.
+	Brokers []string `yaml:"brokers"`
+	// ClientID is the name under which brokers log us and apply quotas.
+	ClientID string `yaml:"client_id"`
+
+	// Topic holds the events.
+	Topic string `yaml:"topic"`
+	// Partitions is the number of partitions to create the topic with. More can be
+	// added by `topics apply`, fewer cannot be had.
+	Partitions int `yaml:"partitions"`
+	// Replication is the number of copies of each record to create the topic with.
+	Replication int `yaml:"replication"`
+	// Retention is how long the topic keeps a record: the longest outage, and the
+	// furthest rewind, that loses nothing.
+	Retention time.Duration `yaml:"retention"`
+	// Durability is Replicated or Single.
+	Durability string `yaml:"durability"`
+
+	// Group is the consumer group of the workers.
+	Group string `yaml:"group"`
+}
+
+// DefaultConfig returns the configuration of someone who wrote none.
+func DefaultConfig() Config {
+	return Config{
+		Brokers:     []string{"127.0.0.1:9092"},
+		ClientID:    "hookledger",
+		Topic:       "payments.events",
+		Partitions:  12,
+		Replication: 3,
+		Retention:   720 * time.Hour,
+		Durability:  Replicated,
+		Group:       "hookledger",
+	}
+}
+
+// Validate returns every reason why c cannot be used, each ending in the repair.
+func (c *Config) Validate() error {
+	var errs []error
+	refuse := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if len(c.Brokers) == 0 {
+		refuse("kafka.brokers is empty: name at least one host:port")
+	}
+	if c.Topic == "" {
+		refuse("kafka.topic is empty: name the topic of the events")
+	}
+	if c.Group == "" {
+		refuse("kafka.group is empty: name the consumer group")
+	}
+	if c.Partitions < 1 {
+		refuse("kafka.partitions is %d: set at least 1", c.Partitions)
+	}
+	if c.Replication < 1 || c.Replication > 1<<15-1 {
+		refuse("kafka.replication is %d: set at least 1", c.Replication)
+	}
+	if c.Retention < time.Hour {
+		refuse("kafka.retention is %s: set at least 1h, better the longest outage you plan for", c.Retention)
+	}
+	switch c.Durability {
+	case Replicated:
+		if c.Replication < minReplicas {
+			refuse("kafka.replication is %d with kafka.durability: replicated, which needs %d: raise it, or set kafka.durability: single and accept that losing one broker loses acknowledged webhooks",
+				c.Replication, minReplicas)
+		}
+	case Single:
+	default:
+		refuse("kafka.durability is %q: set replicated or single", c.Durability)
+	}
+	return errors.Join(errs...)
+}
+
+// Warning says what the configuration gives up, or nothing.
+func (c *Config) Warning() string {
+	if c.Durability != Single {
+		return ""
+	}
+	return "kafka.durability is single: a webhook answered 2xx may exist in one copy, and losing that broker loses the money; not for production"
+}
+
+// MinRecordBytes is the smallest max.message.bytes of a topic, and the smallest
+// batch limit of a producer, that takes every body of up to maxBodyBytes. Sizes
+// count before compression, so a body that compresses badly fits too.
+func MinRecordBytes(maxBodyBytes int) int { return maxBodyBytes + recordOverheadBytes }
