@@ -264,3 +264,9 @@ func resetCluster(ctx context.Context, home string) error {
 	}
 	return nil
 }
+
+// Processes lists the server's processes, the main one and its children, as
+// far as the system tells (elsewhere than on Linux: the main one alone).
+func (p *Postgres) Processes(ctx context.Context) ([]int, error) {
+	return processesOn(ctx, filepath.Join(p.home, dataFolder))
+}

@@ -1,0 +1,35 @@
+// Package testkit gives tests the real parts: Postgres, Apache Kafka, the
+// hookledger binary, and ways to hurt them.
+//
+// # Guarantee
+//
+// Nothing is a mock and nothing is skipped: what is missing on the machine
+// fails the test with the command that mends it. Everything started here ends
+// with the test or, if shared, with the test process, however that dies; its
+// folders are removed.
+//
+// # Flow
+//
+// Cheap and shared by all tests of a package's process:
+//
+//	Postgres, PostgresURL   an empty database of its own, in a shared cluster
+//	LedgerDB, LedgerURL     the same, migrated
+//	Kafka                   a shared broker of real Apache Kafka
+//
+// Made for one test:
+//
+//	Kfake                   Kafka in process: fast, with fault injection
+//	NewPostgres             a cluster to kill, pause, stop, restart
+//	KafkaCluster3           three real brokers to kill, pause, stop, restart
+//	StartHookledger         our binary, built once, to kill and signal
+//	NewProxy                a TCP proxy that stalls, resets and cuts
+//	Eventually              polls with a deadline, instead of a sleep
+//
+// # Failure modes
+//
+//   - Apache Kafka needs Java and its jars in .cache/kafka, which `make test`
+//     fetches. Without them the tests that use it fail and say so.
+//   - A test process killed with -9 leaves nothing behind: on Linux the kernel
+//     tells the children, and a small shell, the janitor, waits for the end of
+//     a pipe and then removes the folders.
+package testkit

@@ -1,0 +1,109 @@
+package testkit
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"hookledger/internal/devstack"
+)
+
+// startWithin bounds starting and stopping a server.
+const startWithin = time.Minute
+
+// sharedPostgres is the cluster of this test process. The janitor ends it.
+var sharedPostgres = sync.OnceValues(func() (*devstack.Postgres, error) {
+	dir, err := scratchDir()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
+	defer cancel()
+	return startThrowaway(ctx, dir, 0, nil)
+})
+
+func startThrowaway(ctx context.Context, dir string, port int, settings map[string]string) (*devstack.Postgres, error) {
+	p, err := devstack.StartPostgres(ctx, devstack.PostgresOptions{
+		Dir:       filepath.Join(dir, "postgres"),
+		Port:      port,
+		Throwaway: true,
+		Settings:  settings,
+	})
+	if err != nil {
+		return nil, err
+	}
+	// Elsewhere than asked when root's temporary folder is closed to others.
+	return p, removeAtExit(p.Dir())
+}
+
+// Postgres returns a pool on an empty database of the test's own, in a cluster
+// that the tests of this process share. Roles belong to the whole cluster.
+func Postgres(tb testing.TB) *pgxpool.Pool {
+	tb.Helper()
+	return openPool(tb, PostgresURL(tb))
+}
+
+// PostgresURL is like Postgres, but returns the connection string (of a
+// superuser).
+func PostgresURL(tb testing.TB) string {
+	tb.Helper()
+	return createDatabase(tb, "template1")
+}
+
+// createDatabase copies a template in the shared cluster and drops the copy
+// after the test.
+func createDatabase(tb testing.TB, template string) string {
+	tb.Helper()
+	p, err := sharedPostgres()
+	if err != nil {
+		tb.Fatalf("start shared Postgres: %v", err)
+	}
+	name := uniqueName("t")
+	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
+	defer cancel()
+	if err := execute(ctx, p.URL("postgres"), `create database `+name+` template `+template); err != nil {
+		tb.Fatalf("create database of the test: %v", err)
+	}
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), startWithin)
+		defer cancel()
+		if err := execute(ctx, p.URL("postgres"), `drop database `+name+` with (force)`); err != nil {
+			tb.Errorf("drop database of the test: %v", err)
+		}
+	})
+	return p.URL(name)
+}
+
+func openPool(tb testing.TB, url string) *pgxpool.Pool {
+	tb.Helper()
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		tb.Fatalf("read connection string: %v", err)
+	}
+	cfg.MaxConns = 8
+	pool, err := pgxpool.NewWithConfig(context.Background(), cfg)
+	if err != nil {
+		tb.Fatalf("open pool: %v", err)
+	}
+	tb.Cleanup(pool.Close)
+	return pool
+}
+
+// execute runs one statement on a connection of its own.
+func execute(ctx context.Context, url, sql string) error {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	if _, err := conn.Exec(ctx, sql); err != nil {
+		return fmt.Errorf("%s: %w", sql, err)
+	}
+	return nil
+}
