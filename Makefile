@@ -1,0 +1,93 @@
+# hookledger: `make` lists what there is.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# Everything that make fetches lives here; git ignores it.
+CACHE := .cache
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+# RACE=1 or RACE=0; on by default where a C compiler is, which it needs.
+RACE ?= $(if $(shell command -v gcc || command -v clang || command -v cc),1,0)
+# Two packages at a time: each may run a Postgres and several brokers.
+TEST_PARALLEL ?= 2
+# For the slowest package, with the race detector on 2 cores.
+TEST_TIMEOUT ?= 20m
+# What to test, and further flags: make test PKG=./consumer/... ARGS='-run Rebalance -v'
+PKG ?= ./...
+ARGS ?=
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build bin/hookledger (needs Go only)
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X hookledger/internal/cli.Version=$(VERSION)' -o bin/hookledger .
+
+.PHONY: run
+run: build ## Build, then start everything on this machine with development settings
+	@exec bin/hookledger dev $(ARGS)
+
+.PHONY: test
+test: need-test-tools kafka python ## Run all tests, against real Kafka and Postgres (RACE=0|1, PKG=, ARGS=)
+	go test $(if $(filter 1,$(RACE)),-race) -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) $(ARGS) $(PKG)
+
+.PHONY: bench
+bench: need-test-tools kafka ## Run the benchmarks (PKG=, ARGS=)
+	go test -run '^$$' -bench . -benchmem -p 1 -timeout $(TEST_TIMEOUT) $(ARGS) $(PKG)
+
+.PHONY: lint
+lint: ## Check format, go vet and golangci-lint
+	@unformatted=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
+	if [ -n "$$unformatted" ]; then echo "not formatted, run \`make fmt\`:"; echo "$$unformatted"; exit 1; fi
+	go vet ./...
+	go run $(GOLANGCI) run ./...
+
+.PHONY: fmt
+fmt: ## Format the Go files
+	gofmt -w $$(git ls-files --cached --others --exclude-standard '*.go')
+
+.PHONY: clean
+clean: ## Remove what make built and fetched (not the data of `make run`)
+	rm -rf bin $(CACHE)
+
+# ---- what the tests need -------------------------------------------------
+
+.PHONY: kafka
+kafka: $(CACHE)/kafka/.complete ## Fetch Apache Kafka's jars for the tests, once
+
+$(CACHE)/kafka/.complete: internal/testkit/kafka/pom.xml
+	@command -v mvn >/dev/null || { echo "Maven fetches Apache Kafka for the tests: install the Debian package maven"; exit 1; }
+	rm -rf $(@D)
+	mvn --batch-mode --quiet -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory='$(CURDIR)/$(@D)'
+	touch $@
+
+# An independent second Kafka client reads our topic in a test.
+.PHONY: python
+python: $(CACHE)/python/.complete
+
+$(CACHE)/python/.complete: internal/testkit/kafka/requirements.txt
+	rm -rf $(@D)
+	@python3 -m venv $(@D) || { echo "the Python client needs a virtual environment: install the Debian package python3-venv"; exit 1; }
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@
+
+.PHONY: need-test-tools
+need-test-tools:
+	@missing=0; \
+	need() { command -v "$$1" >/dev/null || { echo "make test needs $$1: install the Debian package $$2"; missing=1; }; }; \
+	need go golang-go; \
+	need java default-jre-headless; \
+	need mvn maven; \
+	need kcat kcat; \
+	need python3 python3-venv; \
+	$(if $(filter 1,$(RACE)),command -v gcc >/dev/null || command -v clang >/dev/null || command -v cc >/dev/null || { echo "the race detector needs a C compiler: install the Debian package gcc and libc6-dev, or say RACE=0"; missing=1; };) \
+	if command -v java >/dev/null; then \
+		major=$$(java -version 2>&1 | sed -nE 's/.* version "([0-9]+).*/\1/p' | head -n 1); \
+		if [ "$${major:-0}" -lt 17 ]; then echo "Apache Kafka needs Java 17 or newer, this is $${major:-unknown}: install the Debian package openjdk-17-jre-headless or default-jre-headless"; missing=1; fi; \
+	fi; \
+	exit $$missing
