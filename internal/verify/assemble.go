@@ -1,0 +1,86 @@
+package verify
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// report puts checks and notes in order.
+func report(opts Options, pos positions, r *reader, acc accounting, t tables, progress finding) Report {
+	rep := Report{
+		UnaccountedEvents: acc.unaccounted.count,
+		Records:           acc.records,
+		Checks: []Check{
+			t.balances.check(CheckBalances, "accounts whose balance or entry_count is not that of their entries",
+				fmt.Sprintf("%d accounts, %d entries", t.accounts, t.entries), "hookledger accounts show "+t.balances.firstID()),
+			t.unfounded.check(CheckEntries, "entries without an applied event, a payment or an amendment",
+				fmt.Sprintf("%d entries", t.entries), "hookledger events show "+t.unfounded.firstID()),
+			t.moneyless.check(CheckEvents, "applied events without an entry",
+				fmt.Sprintf("%d events", t.events), "hookledger events show "+t.moneyless.firstID()),
+			t.amounts.check(CheckAmounts, "entries with an amount or a currency that no event may have",
+				fmt.Sprintf("%d entries", t.entries), "hookledger events show "+t.amounts.firstID()),
+			acc.unaccounted.check(CheckRecords, "records below the committed offset are nowhere on record",
+				fmt.Sprintf("%d records below the committed offsets", acc.records), rewind(opts, acc.rewindTo)),
+			merged(acc.mismatched, t.conflictHashes).check(CheckHashes, "stored hashes or bytes differ from the topic's",
+				fmt.Sprintf("%d records", acc.records), "hookledger events show "+merged(acc.mismatched, t.conflictHashes).firstID()),
+			progress.check(CheckPositions, "positions disagree",
+				fmt.Sprintf("%d partitions", len(pos.parts)), "restart the workers (`hookledger consume`): they heal positions when they start, then run `hookledger verify`"),
+			t.losses.check(CheckIncidents, "losses not acknowledged",
+				"no loss is open", "hookledger incidents ack "+t.losses.firstID()),
+		},
+		Notes: slices.Concat(
+			t.quarantined.note("quarantine", "records wait in quarantine", "hookledger quarantine list"),
+			t.conflicts.note("conflicts", "conflicts wait for a decision", "hookledger quarantine list"),
+			t.warnings.note("warnings", "warnings not acknowledged", "hookledger incidents list"),
+			acc.changed.note("changed_bodies", "records repeat a known event with other bytes, and meant the same to the worker", "hookledger events show "+acc.changed.firstID()),
+			acc.byLedger.note("known_by_entry", "records whose event has no row any more, only its entries", "hookledger events show "+acc.byLedger.firstID()),
+			acc.forgotten.note("forgotten", "records older than the memory of events and without an entry: ignored then, as far as can be told", "hookledger events show "+acc.forgotten.firstID()),
+			t.aged.note("entries_by_ledger_alone", "entries older than the memory of events", ""),
+			missingTopic(opts, pos),
+			deletedMeanwhile(r),
+		),
+	}
+	rep.OK = !slices.ContainsFunc(rep.Checks, func(c Check) bool { return !c.OK })
+	if rep.Notes == nil {
+		rep.Notes = []Note{}
+	}
+	return rep
+}
+
+// rewind words the repair of records that are nowhere on record: going back is
+// always safe, what was applied stays applied once.
+func rewind(opts Options, to map[int32]int64) string {
+	if len(to) == 0 {
+		return ""
+	}
+	var s strings.Builder
+	s.WriteString("stop the workers, go back with Kafka's own tool, start them again; what was applied stays applied once:")
+	for i, p := range slices.Sorted(maps.Keys(to)) {
+		if i == sampleSize {
+			fmt.Fprintf(&s, " && … %d more partitions", len(to)-i)
+			break
+		}
+		if i > 0 {
+			s.WriteString(" &&")
+		}
+		fmt.Fprintf(&s, " kafka-consumer-groups.sh --bootstrap-server BROKER --group %s --reset-offsets --topic %s:%d --to-offset %d --execute",
+			opts.Group, opts.Topic, p, to[p])
+	}
+	return s.String()
+}
+
+func missingTopic(opts Options, pos positions) []Note {
+	if len(pos.parts) > 0 {
+		return nil
+	}
+	return []Note{{"topic", "topic " + opts.Topic + " does not exist: there is nothing to read", "hookledger topics apply"}}
+}
+
+func deletedMeanwhile(r *reader) []Note {
+	if r.deleted == 0 {
+		return nil
+	}
+	return []Note{{"deleted_meanwhile", fmt.Sprintf("%d offsets were deleted by retention before they were read", r.deleted), ""}}
+}

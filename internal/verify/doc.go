@@ -1,0 +1,84 @@
+// Package verify proves that the books are right, or says what is wrong with them.
+//
+// # Guarantee
+//
+// A report that is OK says: every record below the group's committed offsets that
+// the topic still holds is on record (applied, ignored, a duplicate, a conflict or in
+// quarantine); the bytes that were applied are those of the topic; every balance is
+// the sum of its entries; every entry has an event behind it and every applied
+// event an entry; positions agree; no loss is open. What is at or above a committed
+// offset is not judged: it is work to do. What is open but breaks no promise
+// (quarantine, conflicts, warnings) is a note.
+//
+// The second path is a path of its own. The package shares no code with the one
+// that writes: it imports only the contract of the topic (schema), and of that not
+// the mapping; its queries, its positions and its Kafka client are its own. It
+// writes nothing, so any role that may SELECT will do.
+//
+// # Flow
+//
+//	committed offsets ─▶ log starts and ends ─▶ topic up to committed ──batches──▶ rows by key
+//	                                            then: tables against each other ─▶ progress ─▶ report
+//
+// Workers run meanwhile, and no snapshot spans Kafka and Postgres. The order makes
+// one unnecessary: a worker commits an offset only after the transaction that put
+// the records below it on record. So whatever is below an offset that was read
+// first is in the tables when they are read later, and rows that came in between
+// do no harm, because only rows that are missing are findings. The other way round
+// (tables first) a record applied in between would look lost. The same holds for
+// progress, which is read after the committed offset and may be ahead of it, never
+// behind; and for the log's end, which is asked for again after progress.
+//
+// One thing does disappear: the rows of a generation of the memory of events.
+// Therefore the reach of memory is read after the rows that it excuses, and what is
+// in doubt is judged by the later reach. Tables are compared by single statements,
+// each a snapshot by itself; what belongs together was written in one transaction.
+//
+// Records are read by one client for all partitions and hashed and looked up by
+// several workers, in batches of batchRecords keys answered through the primary
+// keys. Order does not matter, so a batch may mix partitions. Memory is bounded by
+// the fetches in flight and one batch per worker, whatever the topic's size;
+// findings are counted and only the first few are kept.
+//
+// # What is decided how
+//
+//   - A record whose event has a row with the hash of the record's bytes is well.
+//   - The record that a row names as the first of its event (topic, partition,
+//     offset) must have the hash in the row: otherwise bytes or row were changed, a
+//     finding of CheckHashes. So is a value that contradicts the hash in its own
+//     header and is not in quarantine, and a conflict whose bytes are not its hash.
+//   - Another record of a known event may have other bytes: as a conflict on record,
+//     or because the worker found that they mean the same, which leaves no row.
+//     Verify does not run the mapping, so the latter is a note (changed_bodies).
+//   - A record that is no event of ours, or that cannot be read, is in quarantine by
+//     its partition and offset, or it is unaccounted.
+//   - An event without a row whose entry stands is applied: its record is accounted
+//     for by the ledger alone. Whether the row may be gone is judged by CheckEntries:
+//     yes before the memory of events begins, with clockSlack between clocks, no after.
+//   - An event without row and entry, received before memory begins, was ignored
+//     then or was never there; nobody can tell any more, so it is a note (forgotten).
+//   - An entry of a payment or of an amendment is unfounded as long as no table of
+//     these exists.
+//
+// # Failure modes
+//
+//   - Something cannot be read: an error, never a report. Nothing is then known.
+//   - A standby is refused: it may lag behind the committed offsets, and what it has
+//     not heard of yet would look lost.
+//   - Retention deletes records before they are read: the reader goes on at the new
+//     start of the log and a note says how many offsets it passed.
+//   - The log is cut or the topic is made again while it is read: an error that says
+//     to run verify again.
+//   - Nothing arrives for stallTimeout: an error that names the partition.
+//   - A topic of the same name was made again, an event came again with other bytes
+//     that mean the same, and lies at the very offset its row names: a false finding
+//     of CheckHashes. Rows do not hold the topic's ID;
+//     three rare things at once.
+//
+// # Where it grows
+//
+// A span says which offsets of a partition are judged, so ranges and a remembered
+// start are other spans; an event to be found on record that comes from a history
+// of acknowledged deliveries is a seen like any other; a further look at each
+// record (its signature at receive time) belongs into batch.see.
+package verify

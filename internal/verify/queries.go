@@ -1,0 +1,135 @@
+package verify
+
+// Every statement reads and nothing else. Findings come as (how many, id, words),
+// the first sampleSize of them: how many is a window over all, so that number and
+// sample are of one snapshot, and what does not fit in memory spills in Postgres.
+
+const sqlIsStandby = `select pg_is_in_recovery()`
+
+// sqlMemory: how far back the memory of events reaches. Null: nothing was forgotten.
+const sqlMemory = `
+select case when forgotten_count > 0 then opened_at[oldest_generation + 1] end
+from event_ring`
+
+// sqlByIndex makes the look-ups of one transaction go through the indexes. A plan
+// that reads the whole memory of events to answer for 10,000 keys can look cheaper
+// to the planner, and would be paid again for every batch.
+const sqlByIndex = `
+set local enable_hashjoin = off;
+set local enable_mergejoin = off;
+set local enable_seqscan = off`
+
+// sqlStrange: the records (by place in the arrays, from 1) whose event has no row
+// with their hash. Index: processed_events_pkey.
+const sqlStrange = `
+select a.i
+from unnest($1::uuid[], $2::bytea[]) with ordinality as a (event_key, body_sha256, i)
+where not exists (
+	select from processed_events e
+	where e.event_key = a.event_key and e.body_sha256 = a.body_sha256)
+order by a.i`
+
+// sqlTraces: what else is on record of a record. Indexes: processed_events_pkey,
+// event_conflicts_once, quarantined_events_record_once, ledger_entries_event_line_once.
+const sqlTraces = `
+select
+	exists (select from processed_events e where e.event_key = a.event_key),
+	exists (select from processed_events e
+		where e.event_key = a.event_key and e.body_sha256 <> a.body_sha256
+		and e.topic = $5 and e.partition = a.partition and e."offset" = a."offset"),
+	exists (select from event_conflicts c where c.event_key = a.event_key and c.body_sha256 = a.body_sha256),
+	exists (select from quarantined_events q
+		where q.topic_id = $6 and q.partition = a.partition and q."offset" = a."offset"),
+	exists (select from ledger_entries l where l.event_key = a.event_key)
+from unnest($1::uuid[], $2::bytea[], $3::int[], $4::bigint[])
+	with ordinality as a (event_key, body_sha256, partition, "offset", i)
+order by a.i`
+
+const sqlSizes = `
+select (select count(*) from accounts), (select count(*) from ledger_entries), (select count(*) from processed_events)`
+
+const sqlBalances = `
+with sums as (
+	select account_id, currency, sum(amount) as total, count(*) as entries
+	from ledger_entries
+	group by account_id, currency
+)
+select count(*) over (), account_id, format('%s %s: balance %s, entries sum to %s; entry_count %s, entries %s', account_id, currency,
+	coalesce(a.balance::text, 'none'), coalesce(s.total::text, 'none'),
+	coalesce(a.entry_count::text, 'none'), coalesce(s.entries::text, 'none'))
+from accounts a full join sums s using (account_id, currency)
+where a.balance is distinct from s.total or a.entry_count is distinct from s.entries
+order by account_id, currency
+limit $1`
+
+// sqlUnfounded: entries with nothing behind them. Entries applied before $2 may
+// stand for an event whose row was forgotten. An entry of a payment or an amendment
+// has one behind it only if there is a table that says so.
+const sqlUnfounded = `
+select count(*) over (), coalesce(l.event_id, l.entry_id::text), format('entry %s of %s', l.entry_id,
+	coalesce(l.source || '/' || l.event_id, 'payment ' || l.payment_id, 'amendment ' || l.amendment_id, 'nothing'))
+from ledger_entries l
+where not exists (select from processed_events e where e.event_key = l.event_key and e.outcome = 'applied')
+	and (l.event_key is null or l.applied_at >= $2
+		or exists (select from processed_events e where e.event_key = l.event_key))
+order by l.entry_id
+limit $1`
+
+// sqlAged: how many entries' event was forgotten: the ledger alone vouches for them.
+const sqlAged = `
+select count(*)
+from ledger_entries l
+where l.event_key is not null and l.applied_at < $1
+	and not exists (select from processed_events e where e.event_key = l.event_key)`
+
+const sqlMoneyless = `
+select count(*) over (), e.event_id, format('%s/%s at %s/%s@%s', e.source, e.event_id, e.topic, e.partition, e."offset")
+from processed_events e
+where e.outcome = 'applied'
+	and not exists (select from ledger_entries l where l.event_key = e.event_key)
+order by e.source, e.event_id
+limit $1`
+
+const sqlAmounts = `
+select count(*) over (), coalesce(event_id, entry_id::text), format('entry %s: %s %s', entry_id, amount, currency)
+from ledger_entries
+where amount = 0 or amount not between -$2::bigint and $2::bigint or currency !~ '^[A-Z][A-Z0-9]{2,7}$'
+order by entry_id
+limit $1`
+
+const sqlConflictHashes = `
+select count(*) over (), event_id, format('conflict of %s/%s at %s/%s@%s', source, event_id, topic, partition, "offset")
+from event_conflicts
+where sha256(body) <> body_sha256
+order by source, event_id
+limit $1`
+
+const sqlQuarantined = `
+select (sum(count(*)) over ())::bigint, reason, format('%s %s', count(*), reason)
+from quarantined_events
+where resolved_at is null
+group by reason
+order by count(*) desc, reason
+limit $1`
+
+const sqlConflicts = `
+select count(*) over (), event_id, format('%s/%s at %s/%s@%s', source, event_id, topic, partition, "offset")
+from event_conflicts
+where resolved_at is null
+order by seen_at, source, event_id
+limit $1`
+
+// sqlIncidents: what nobody acknowledged, of severity $2.
+const sqlIncidents = `
+select count(*) over (), incident_id::text, format('incident %s: %s %s', incident_id, kind,
+	topic || coalesce('/' || partition || coalesce(', offsets ' || from_offset || ' to ' || to_offset, ''), ''))
+from incidents
+where severity = $2 and acknowledged_at is null
+order by incident_id
+limit $1`
+
+const sqlProgress = `
+select cluster_id, topic_id, partition, next_offset
+from consumer_progress
+where topic = $1
+order by cluster_id, topic_id, partition`
