@@ -143,7 +143,7 @@ func (k *KafkaCluster) Stop(i int) {
 }
 
 // Start starts broker i (from 0) again, on its old address and data, and
-// returns when every broker that runs is listed.
+// returns when every broker that runs is listed and in sync with its partitions.
 func (k *KafkaCluster) Start(i int) {
 	k.tb.Helper()
 	k.mustOwn("Start")
@@ -192,7 +192,8 @@ const (
 	ConsumerGroupCommand = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 )
 
-// awaitAlive waits until the cluster lists every broker whose process runs.
+// awaitAlive waits until the cluster lists every broker whose process runs and
+// each has caught up with its partitions.
 func (k *KafkaCluster) awaitAlive(ctx context.Context) error {
 	cl, err := kgo.NewClient(kgo.SeedBrokers(k.Brokers()...), kgo.MetadataMinAge(50*time.Millisecond))
 	if err != nil {
@@ -209,13 +210,13 @@ func (k *KafkaCluster) awaitAlive(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("wait for the brokers to be listed: %w: %w", context.Cause(ctx), err)
+			return fmt.Errorf("wait for the brokers: %w: %w", context.Cause(ctx), err)
 		case <-tick.C:
 		}
 	}
 }
 
-// missing says which running broker is not listed.
+// missing says which running broker is not listed or lags behind.
 func (k *KafkaCluster) missing(ctx context.Context, adm *kadm.Client) error {
 	once, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -226,6 +227,19 @@ func (k *KafkaCluster) missing(ctx context.Context, adm *kadm.Client) error {
 	for _, b := range k.brokers {
 		if b.runs() && !slices.Contains(listed.NodeIDs(), b.id) {
 			return fmt.Errorf("broker %d is not listed", b.id)
+		}
+	}
+	topics, err := adm.ListTopicsWithInternal(once)
+	if err != nil {
+		return err
+	}
+	for _, p := range topics {
+		for _, part := range p.Partitions.Sorted() {
+			for _, b := range k.brokers {
+				if b.runs() && slices.Contains(part.Replicas, b.id) && !slices.Contains(part.ISR, b.id) {
+					return fmt.Errorf("broker %d is not in sync with partition %s/%d", b.id, part.Topic, part.Partition)
+				}
+			}
 		}
 	}
 	return nil

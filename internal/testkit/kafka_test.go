@@ -39,7 +39,8 @@ func TestKafkaCluster3_LosesAndRegainsBrokers(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	k := testkit.KafkaCluster3(t)
-	cl := k.Client()
+	// Impatient, so that a paused broker is given up after a second.
+	cl := k.Client(kgo.ProduceRequestTimeout(time.Second), kgo.RequestTimeoutOverhead(time.Second), kgo.MetadataMinAge(100*time.Millisecond))
 	topic := testkit.UniqueName("topic")
 	resp, err := kadm.NewClient(cl).CreateTopic(ctx, 3, -1, nil, topic)
 	if err != nil {

@@ -1,0 +1,33 @@
+package testkit
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// Python returns the path of a Python that has the module confluent_kafka, a
+// second client built on librdkafka. `make test` prepares it.
+func Python(tb testing.TB) string {
+	tb.Helper()
+	root, err := moduleRoot()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	venv := filepath.Join(root, ".cache", "python")
+	if _, err := os.Stat(filepath.Join(venv, ".complete")); err != nil {
+		tb.Fatal("this test needs the Python client in .cache/python: run `make test`, or `make python` to fetch it alone")
+	}
+	return filepath.Join(venv, "bin", "python")
+}
+
+// Kcat returns the path of kcat, a command-line client built on librdkafka.
+func Kcat(tb testing.TB) string {
+	tb.Helper()
+	path, err := exec.LookPath("kcat")
+	if err != nil {
+		tb.Fatalf("this test needs kcat: install the Debian package kcat: %v", err)
+	}
+	return path
+}
