@@ -42,14 +42,14 @@ bench: need-test-tools kafka ## Run the benchmarks (PKG=, ARGS=)
 
 .PHONY: lint
 lint: ## Check format, go vet and golangci-lint
-	@unformatted=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
+	@unformatted=$$(gofmt -l .); \
 	if [ -n "$$unformatted" ]; then echo "not formatted, run \`make fmt\`:"; echo "$$unformatted"; exit 1; fi
 	go vet ./...
 	go run $(GOLANGCI) run ./...
 
 .PHONY: fmt
 fmt: ## Format the Go files
-	gofmt -w $$(git ls-files --cached --others --exclude-standard '*.go')
+	gofmt -w .
 
 .PHONY: clean
 clean: ## Remove what make built and fetched (not the data of `make run`)
@@ -68,7 +68,7 @@ $(CACHE)/kafka/.complete: internal/testkit/kafka/pom.xml
 
 # An independent second Kafka client reads our topic in a test.
 .PHONY: python
-python: $(CACHE)/python/.complete
+python: $(CACHE)/python/.complete ## Fetch the Python client for the tests, once
 
 $(CACHE)/python/.complete: internal/testkit/kafka/requirements.txt
 	rm -rf $(@D)
@@ -85,7 +85,10 @@ need-test-tools:
 	need mvn maven; \
 	need kcat kcat; \
 	need python3 python3-venv; \
-	$(if $(filter 1,$(RACE)),command -v gcc >/dev/null || command -v clang >/dev/null || command -v cc >/dev/null || { echo "the race detector needs a C compiler: install the Debian package gcc and libc6-dev, or say RACE=0"; missing=1; };) \
+	if [ '$(RACE)' = 1 ]; then \
+		command -v gcc >/dev/null || command -v clang >/dev/null || command -v cc >/dev/null || { \
+			echo "the race detector needs a C compiler: install the Debian packages gcc and libc6-dev, or say RACE=0"; missing=1; }; \
+	fi; \
 	if command -v java >/dev/null; then \
 		major=$$(java -version 2>&1 | sed -nE 's/.* version "([0-9]+).*/\1/p' | head -n 1); \
 		if [ "$${major:-0}" -lt 17 ]; then echo "Apache Kafka needs Java 17 or newer, this is $${major:-unknown}: install the Debian package openjdk-17-jre-headless or default-jre-headless"; missing=1; fi; \

@@ -49,8 +49,8 @@ func findBinaries(ctx context.Context, acc account, want int) (found binaries, o
 	if p, err := exec.LookPath("postgres"); err == nil {
 		// Debian links single programs into PATH: the folder of the
 		// target is the one that has initdb too.
-		if real, err := filepath.EvalSymlinks(p); err == nil {
-			p = real
+		if target, err := filepath.EvalSymlinks(p); err == nil {
+			p = target
 		}
 		dirs = append(dirs, filepath.Dir(p))
 	}

@@ -92,11 +92,13 @@ func newKafkaCluster(size int) (*KafkaCluster, error) {
 		formats.Go(func() { errs[i] = b.format(ctx) })
 	}
 	formats.Wait()
-	for _, b := range k.brokers {
-		errs = append(errs, b.start())
-	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
+	}
+	for _, b := range k.brokers {
+		if err := b.start(); err != nil {
+			return nil, err
+		}
 	}
 	if err := k.awaitAlive(ctx); err != nil {
 		return nil, fmt.Errorf("%w; the end of the log of broker 1:\n%s", err, tail(k.brokers[0].logPath(), 40))

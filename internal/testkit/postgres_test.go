@@ -106,10 +106,10 @@ func TestPostgres_NothingIsLeftOfAKilledTestProcess(t *testing.T) {
 			return errors.New("the server still answers")
 		}
 		left, err := filepath.Glob(filepath.Join(tmp, "*"))
-		if err != nil || len(left) > 0 {
-			return fmt.Errorf("left behind: %v %v", left, err)
+		if len(left) > 0 {
+			return fmt.Errorf("left behind: %v", left)
 		}
-		return nil
+		return err
 	})
 }
 
