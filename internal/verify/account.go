@@ -3,7 +3,6 @@ package verify
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -169,13 +168,13 @@ func (b *batch) lookUp(ctx context.Context) error {
 	}
 	strange, err := b.strange(ctx)
 	if err != nil {
-		return fmt.Errorf("look up %d records of %s: %w", len(b.open), b.topic, err)
+		return err
 	}
 	b.records += int64(len(b.open))
 	if len(strange) > 0 {
 		traces, err := b.traces(ctx, strange)
 		if err != nil {
-			return fmt.Errorf("look up what became of %d records of %s: %w", len(strange), b.topic, err)
+			return err
 		}
 		// After the rows, never before: rows that were forgotten in between were
 		// forgotten by the memory that is read now.
@@ -196,7 +195,8 @@ type trace struct {
 	row         bool // the event has a row
 	own         bool // … that names this very record as the first of the event
 	conflict    bool // event and hash are on record as a conflict
-	quarantined bool // this record, or the same event with the same bytes
+	quarantined bool // this very record is in quarantine, or was
+	altered     bool // … with other bytes
 	entry       bool // the event has an entry
 }
 
@@ -204,17 +204,18 @@ type trace struct {
 func (b *batch) judge(s *seen, t trace, mem memory) {
 	name := s.name(b.topic)
 	switch {
-	case t.own, s.lies && !t.quarantined:
-		// The bytes of the record that was applied are not what they were. An
+	case t.own, t.altered, s.lies && !t.quarantined:
+		// The bytes of the record are not what they were when it was put on record. An
 		// event that is not on record at all is unaccounted on top of it.
 		b.mismatched.add(s.id, name)
-		if !t.row && !t.conflict && !t.entry {
+		if !t.row && !t.conflict && !t.quarantined && !t.entry {
 			b.miss(s, name)
 		}
 	case t.quarantined, t.conflict:
 	case t.row:
-		// Other bytes at another place: the worker found that they mean the same.
-		// Verify does not run the mapping, so it can only say so.
+		// Other bytes at another place: the worker found that they mean the same, or
+		// a status that another superseded. Verify does not run the mapping, so it
+		// can only say so.
 		b.changed.add(s.id, name)
 	case t.entry:
 		// The money moved, exactly as the entry says. Whether the event's row had

@@ -34,7 +34,7 @@ func report(opts Options, pos positions, r *reader, acc accounting, t tables, pr
 			t.quarantined.note("quarantine", "records wait in quarantine", "hookledger quarantine list"),
 			t.conflicts.note("conflicts", "conflicts wait for a decision", "hookledger quarantine list"),
 			t.warnings.note("warnings", "warnings not acknowledged", "hookledger incidents list"),
-			acc.changed.note("changed_bodies", "records repeat a known event with other bytes, and meant the same to the worker", "hookledger events show "+acc.changed.firstID()),
+			acc.changed.note("changed_bodies", "records of known events have other bytes and no conflict: to the worker they meant the same, or a status that was superseded", "hookledger events show "+acc.changed.firstID()),
 			acc.byLedger.note("known_by_entry", "records whose event has no row any more, only its entries", "hookledger events show "+acc.byLedger.firstID()),
 			acc.forgotten.note("forgotten", "records older than the memory of events and without an entry: ignored then, as far as can be told", "hookledger events show "+acc.forgotten.firstID()),
 			t.aged.note("entries_by_ledger_alone", "entries older than the memory of events", ""),

@@ -46,15 +46,18 @@
 //   - The record that a row names as the first of its event (topic, partition,
 //     offset) must have the hash in the row: otherwise bytes or row were changed, a
 //     finding of CheckHashes. So is a value that contradicts the hash in its own
-//     header and is not in quarantine, and a conflict whose bytes are not its hash.
+//     header and is not in quarantine, a record in quarantine with other bytes, and
+//     a conflict whose bytes are not its hash.
 //   - Another record of a known event may have other bytes: as a conflict on record,
-//     or because the worker found that they mean the same, which leaves no row.
-//     Verify does not run the mapping, so the latter is a note (changed_bodies).
+//     or because the worker found that they mean the same, or a status that another
+//     superseded, which leaves no row. Verify does not run the mapping, so that is a
+//     note (changed_bodies).
 //   - A record that is no event of ours, or that cannot be read, is in quarantine by
 //     its partition and offset, or it is unaccounted.
 //   - An event without a row whose entry stands is applied: its record is accounted
 //     for by the ledger alone. Whether the row may be gone is judged by CheckEntries:
 //     yes before the memory of events begins, with clockSlack between clocks, no after.
+//     This rests on a row lying in the generation that was open when its entries came.
 //   - An event without row and entry, received before memory begins, was ignored
 //     then or was never there; nobody can tell any more, so it is a note (forgotten).
 //   - An entry of a payment or of an amendment is unfounded as long as no table of

@@ -21,7 +21,7 @@ func (b *batch) strange(ctx context.Context) ([]*seen, error) {
 			picked[int64(i)] = true
 		}
 	}
-	err := lookups(ctx, b.pool, func(tx pgx.Tx) error {
+	err := readOnly(ctx, b.pool, sqlByIndex, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, sqlStrange, keys, hashes)
 		if err != nil {
 			return err
@@ -34,7 +34,7 @@ func (b *batch) strange(ctx context.Context) ([]*seen, error) {
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, readError("records by key", err)
 	}
 	out := make([]*seen, 0, len(picked))
 	for i := range b.open {
@@ -54,20 +54,23 @@ func (b *batch) traces(ctx context.Context, strange []*seen) ([]trace, error) {
 		keys[i], hashes[i], partitions[i], offsets[i] = s.key, s.hash[:], s.partition, s.offset
 	}
 	out := make([]trace, 0, n)
-	err := lookups(ctx, b.pool, func(tx pgx.Tx) error {
+	err := readOnly(ctx, b.pool, sqlByIndex, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, sqlTraces, keys, hashes, partitions, offsets, b.topic, b.topicID)
 		if err != nil {
 			return err
 		}
 		var t trace
-		_, err = pgx.ForEachRow(rows, []any{&t.row, &t.own, &t.conflict, &t.quarantined, &t.entry}, func() error {
+		_, err = pgx.ForEachRow(rows, []any{&t.row, &t.own, &t.conflict, &t.quarantined, &t.altered, &t.entry}, func() error {
 			out = append(out, t)
 			return nil
 		})
 		return err
 	})
 	if err == nil && len(out) != n {
-		err = fmt.Errorf("asked for %d records, got %d answers", n, len(out))
+		err = fmt.Errorf("%d records, %d answers", n, len(out))
 	}
-	return out, err
+	if err != nil {
+		return nil, readError("what is on record of strange records", err)
+	}
+	return out, nil
 }

@@ -13,11 +13,18 @@ from event_ring`
 
 // sqlByIndex makes the look-ups of one transaction go through the indexes. A plan
 // that reads the whole memory of events to answer for 10,000 keys can look cheaper
-// to the planner, and would be paid again for every batch.
+// to the planner, and would be paid again for every batch. Without jit, because a
+// plan around what is off counts as expensive and would be compiled each time.
 const sqlByIndex = `
 set local enable_hashjoin = off;
 set local enable_mergejoin = off;
-set local enable_seqscan = off`
+set local enable_seqscan = off;
+set local jit = off`
+
+// sqlByScan is the opposite, for statements that compare whole tables: without
+// statistics of a table that has just grown, the planner takes it for small and
+// looks up each row (measured: 0.87 s instead of 0.2 s for 300,000 entries).
+const sqlByScan = `set local enable_nestloop = off`
 
 // sqlStrange: the records (by place in the arrays, from 1) whose event has no row
 // with their hash. Index: processed_events_pkey.
@@ -40,6 +47,8 @@ select
 	exists (select from event_conflicts c where c.event_key = a.event_key and c.body_sha256 = a.body_sha256),
 	exists (select from quarantined_events q
 		where q.topic_id = $6 and q.partition = a.partition and q."offset" = a."offset"),
+	exists (select from quarantined_events q
+		where q.topic_id = $6 and q.partition = a.partition and q."offset" = a."offset" and sha256(q.body) <> a.body_sha256),
 	exists (select from ledger_entries l where l.event_key = a.event_key)
 from unnest($1::uuid[], $2::bytea[], $3::int[], $4::bigint[])
 	with ordinality as a (event_key, body_sha256, partition, "offset", i)

@@ -15,9 +15,9 @@ import (
 const (
 	// Bytes asked for per fetch and per partition of a fetch, and fetches at once:
 	// 16 MiB of batches in memory at most, as they are on the wire.
-	fetchMaxBytes          = 4 << 20
-	fetchMaxPartitionBytes = 1 << 20
-	fetchesAtOnce          = 4
+	fetchMaxBytes          = 1 << 20
+	fetchMaxPartitionBytes = 256 << 10
+	fetchesAtOnce          = 2
 	// pollMaxRecords bounds the records handed over at once.
 	pollMaxRecords = 5_000
 	// stallTimeout is how long the topic may give nothing at all before reading it

@@ -75,7 +75,10 @@ func (t *tables) readFoundations(ctx context.Context, pool *pgxpool.Pool) error 
 		if t.unfounded, err = find(ctx, pool, "entries", sqlUnfounded, before.vouchesFrom()); err != nil {
 			return err
 		}
-		if err := pool.QueryRow(ctx, sqlAged, before.vouchesFrom()).Scan(&t.aged.count); err != nil {
+		err = readOnly(ctx, pool, sqlByScan, func(tx pgx.Tx) error {
+			return tx.QueryRow(ctx, sqlAged, before.vouchesFrom()).Scan(&t.aged.count)
+		})
+		if err != nil {
 			return readError("entries older than the memory of events", err)
 		}
 		after, err := readMemory(ctx, pool)
@@ -90,23 +93,36 @@ func (t *tables) readFoundations(ctx context.Context, pool *pgxpool.Pool) error 
 
 // find runs a statement that lists what breaks a rule.
 func find(ctx context.Context, pool *pgxpool.Pool, what, sql string, args ...any) (finding, error) {
-	rows, err := pool.Query(ctx, sql, append([]any{sampleSize}, args...)...)
-	if err != nil {
-		return finding{}, readError(what, err)
-	}
-	var (
-		f finding
-		s sample
-	)
-	_, err = pgx.ForEachRow(rows, []any{&f.count, &s.id, &s.text}, func() error {
-		// The words hold IDs as they are in the table.
-		f.sample = append(f.sample, sample{id: s.id, text: plain(s.text)})
-		return nil
+	var f finding
+	err := readOnly(ctx, pool, sqlByScan, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, sql, append([]any{sampleSize}, args...)...)
+		if err != nil {
+			return err
+		}
+		var s sample
+		_, err = pgx.ForEachRow(rows, []any{&f.count, &s.id, &s.text}, func() error {
+			// The words hold IDs as they are in the table.
+			f.sample = append(f.sample, sample{id: s.id, text: plain(s.text)})
+			return nil
+		})
+		return err
 	})
 	if err != nil {
 		return finding{}, readError(what, err)
 	}
 	return f, nil
+}
+
+// readOnly runs use in a transaction that cannot write, READ COMMITTED whatever the
+// database's default, with settings of its own.
+func readOnly(ctx context.Context, pool *pgxpool.Pool, settings string, use func(pgx.Tx) error) error {
+	opts := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadOnly}
+	return pgx.BeginTxFunc(ctx, pool, opts, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, settings); err != nil {
+			return fmt.Errorf("set the planner: %w", err)
+		}
+		return use(tx)
+	})
 }
 
 // clockSlack is how far clocks of different machines may lie apart where a time of
@@ -143,18 +159,4 @@ func (m memory) vouchesFrom() time.Time {
 // event is processed after it is received, so one received within memory has one.
 func (m memory) mayHaveForgotten(t time.Time) bool {
 	return !m.begins.IsZero() && t.Before(m.vouchesFrom())
-}
-
-// lookups runs look-ups by key in a transaction of their own, which ends with them.
-func lookups(ctx context.Context, pool *pgxpool.Pool, use func(pgx.Tx) error) error {
-	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, sqlByIndex); err != nil {
-			return fmt.Errorf("prefer indexes: %w", err)
-		}
-		return use(tx)
-	})
-	if err != nil {
-		return readError("records by key", err)
-	}
-	return nil
 }

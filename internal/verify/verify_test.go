@@ -164,6 +164,10 @@ func TestRun_FindsDamage(t *testing.T) {
 			},
 			[]string{verify.CheckHashes}, "stripe/evt_7 at ", 0,
 		},
+		"bytes in quarantine changed": {
+			func(w *world, _ []fact) { w.exec(`update quarantined_events set body = 'x'`) },
+			[]string{verify.CheckHashes}, "stripe/evt_5 at ", 0,
+		},
 		"bytes of a conflict changed": {
 			func(w *world, _ []fact) { w.exec(`update event_conflicts set body = 'x'`) },
 			[]string{verify.CheckHashes}, "conflict of stripe/evt_2", 0,

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,6 +28,7 @@ const group = "hookledger"
 type world struct {
 	tb      testing.TB
 	topic   string
+	brokers string
 	opts    []kgo.Opt
 	cl      *kgo.Client
 	cluster string
@@ -43,8 +45,8 @@ func setup(tb testing.TB, partitions int32) *world {
 	k := testkit.Kfake(tb)
 	w := &world{
 		tb: tb, topic: testkit.UniqueName("events"), url: testkit.PostgresURL(tb),
-		opts: []kgo.Opt{kgo.SeedBrokers(k.ListenAddrs()...)},
-		now:  time.Now().UTC().Truncate(time.Microsecond), next: map[int32]int64{},
+		opts: []kgo.Opt{kgo.SeedBrokers(k.ListenAddrs()...)}, brokers: strings.Join(k.ListenAddrs(), ","),
+		now: time.Now().UTC().Truncate(time.Microsecond), next: map[int32]int64{},
 	}
 	must(tb, migrations.Up(tb.Context(), w.url))
 	w.pool = pool(tb, w.url)
@@ -118,24 +120,42 @@ func (w *world) produce(partition int32, events ...schema.Event) []fact {
 	return facts
 }
 
+const (
+	sqlProcess = `
+		insert into processed_events (event_key, generation, source, event_id, type, outcome, meaning, topic, partition, "offset",
+			received_at, processed_at, body_sha256)
+		values ($1, (select open_generation from event_ring), $2, $3, $4, $5, $1, $6, $7, $8, $9, $9, $10)`
+	sqlEnter = `
+		insert into ledger_entries (amount, applied_at, effect_key, event_key, line, currency, account_id, source, event_id, contra, rule, movement_id)
+		values ($1, $2, $3, $3, 0, 'EUR', $4, $5, $6, 'external:stripe', 'paid', $6)`
+	sqlAccount = `
+		insert into accounts (account_id, currency, balance, entry_count, updated_at) values ($1, 'EUR', $2, 1, now())
+		on conflict (account_id, currency) do update set balance = accounts.balance + excluded.balance, entry_count = accounts.entry_count + 1`
+	sqlAdvance = `
+		insert into consumer_progress (cluster_id, topic, topic_id, partition, from_offset, next_offset, leader_epoch, updated_at)
+		values ($1, $2, $3, $4, 0, $5, 0, now())
+		on conflict (cluster_id, topic_id, partition) do update set next_offset = excluded.next_offset`
+)
+
+func (w *world) processArgs(f fact, outcome string) []any {
+	return []any{[16]byte(f.Key()), f.Source, f.ID, f.Type, outcome, w.topic, f.partition, f.offset, f.ReceivedAt, f.BodySHA256[:]}
+}
+
+func (w *world) enterArgs(f fact, account string, amount int64) []any {
+	return []any{amount, w.now, [16]byte(f.Key()), account, f.Source, f.ID}
+}
+
 // process writes an event's row.
 func (w *world) process(f fact, outcome string) {
 	w.tb.Helper()
-	w.exec(`insert into processed_events (event_key, generation, source, event_id, type, outcome, meaning, topic, partition, "offset",
-		received_at, processed_at, body_sha256)
-		values ($1, (select open_generation from event_ring), $2, $3, $4, $5, $1, $6, $7, $8, $9, $9, $10)`,
-		[16]byte(f.Key()), f.Source, f.ID, f.Type, outcome, w.topic, f.partition, f.offset, f.ReceivedAt, f.BodySHA256[:])
+	w.exec(sqlProcess, w.processArgs(f, outcome)...)
 }
 
 // enter writes an entry and its account.
 func (w *world) enter(f fact, account string, amount int64) {
 	w.tb.Helper()
-	w.exec(`insert into ledger_entries (amount, applied_at, effect_key, event_key, line, currency, account_id, source, event_id, contra, rule, movement_id)
-		values ($1, $2, $3, $3, 0, 'EUR', $4, $5, $6, 'external:stripe', 'paid', $6)`,
-		amount, w.now, [16]byte(f.Key()), account, f.Source, f.ID)
-	w.exec(`insert into accounts (account_id, currency, balance, entry_count, updated_at) values ($1, 'EUR', $2, 1, now())
-		on conflict (account_id, currency) do update set balance = accounts.balance + excluded.balance, entry_count = accounts.entry_count + 1`,
-		account, amount)
+	w.exec(sqlEnter, w.enterArgs(f, account, amount)...)
+	w.exec(sqlAccount, account, amount)
 }
 
 // apply is a fact with row and entry.
@@ -149,9 +169,7 @@ func (w *world) apply(f fact, account string, amount int64) {
 func (w *world) commit() {
 	w.tb.Helper()
 	for p, next := range w.next {
-		w.exec(`insert into consumer_progress (cluster_id, topic, topic_id, partition, from_offset, next_offset, leader_epoch, updated_at)
-			values ($1, $2, $3, $4, 0, $5, 0, now())
-			on conflict (cluster_id, topic_id, partition) do update set next_offset = excluded.next_offset`, w.cluster, w.topic, w.topicID, p, next)
+		w.exec(sqlAdvance, w.cluster, w.topic, w.topicID, p, next)
 		w.commitOffset(p, next)
 	}
 }
@@ -196,6 +214,13 @@ func (w *world) populate() []fact {
 	w.commit()
 	w.produce(1, w.event("evt_6", `{"n":6}`))
 	return append(f, g...)
+}
+
+// populateOne makes a world of one ignored event.
+func (w *world) populateOne() {
+	w.tb.Helper()
+	w.process(w.produce(0, w.event("evt_1", `1`))[0], "ignored")
+	w.commit()
 }
 
 func (w *world) run() verify.Report {
