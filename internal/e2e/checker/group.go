@@ -1,0 +1,94 @@
+package checker
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Tool runs one of Kafka's own command-line tools, by class, against the cluster
+// and returns what it printed.
+type Tool func(ctx context.Context, class string, args ...string) (string, error)
+
+// Group is what Kafka's own tool says of a consumer group and a topic.
+type Group struct {
+	// Committed has the committed offset of each partition that has one.
+	Committed map[int32]int64
+	// End has the end of each partition that is listed.
+	End map[int32]int64
+	// Members counts the partitions that a member owns now.
+	Members int
+}
+
+const groupCommand = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+
+// ReadGroup asks ConsumerGroupCommand for the offsets of group in topic.
+func ReadGroup(ctx context.Context, tool Tool, group, topic string) (Group, error) {
+	out, err := tool(ctx, groupCommand, "--describe", "--offsets", "--group", group)
+	if err != nil {
+		return Group{}, fmt.Errorf("describe group %s: %w", group, err)
+	}
+	g, err := parseGroup(out, group, topic)
+	if err != nil {
+		return Group{}, fmt.Errorf("describe group %s: %w in:\n%s", group, err, out)
+	}
+	return g, nil
+}
+
+// ResetToEarliest moves the group, which must be empty, to the beginning of topic.
+func ResetToEarliest(ctx context.Context, tool Tool, group, topic string) error {
+	out, err := tool(ctx, groupCommand, "--reset-offsets", "--group", group, "--topic", topic, "--to-earliest", "--execute")
+	if err != nil {
+		return fmt.Errorf("reset offsets of group %s: %w", group, err)
+	}
+	// The tool prints "Error: …" and ends with 0 when the group is not empty.
+	if strings.Contains(out, "Error") || !strings.Contains(out, topic) {
+		return fmt.Errorf("reset offsets of group %s: the tool says: %s", group, out)
+	}
+	return nil
+}
+
+// parseGroup reads the table: GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET
+// LAG CONSUMER-ID HOST CLIENT-ID, as printed by Kafka 4.3.1. A dash is no value.
+func parseGroup(out, group, topic string) (Group, error) {
+	g := Group{Committed: map[int32]int64{}, End: map[int32]int64{}}
+	columns := map[string]int{}
+	for line := range strings.Lines(out) {
+		f := strings.Fields(line)
+		switch {
+		case len(f) > 0 && f[0] == "GROUP":
+			for i, name := range f {
+				columns[name] = i
+			}
+			continue
+		case len(columns) == 0 || len(f) < len(columns) || f[0] != group || f[columns["TOPIC"]] != topic:
+			continue
+		}
+		partition, err := strconv.ParseInt(f[columns["PARTITION"]], 10, 32)
+		if err != nil {
+			return g, fmt.Errorf("read partition: %w", err)
+		}
+		for name, into := range map[string]map[int32]int64{"CURRENT-OFFSET": g.Committed, "LOG-END-OFFSET": g.End} {
+			text := f[columns[name]]
+			if text == "-" {
+				continue
+			}
+			if into[int32(partition)], err = strconv.ParseInt(text, 10, 64); err != nil {
+				return g, fmt.Errorf("read %s: %w", name, err)
+			}
+		}
+		if f[columns["CONSUMER-ID"]] != "-" {
+			g.Members++
+		}
+	}
+	if len(columns) == 0 {
+		return g, fmt.Errorf("no table")
+	}
+	for _, name := range []string{"TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "CONSUMER-ID"} {
+		if _, ok := columns[name]; !ok {
+			return g, fmt.Errorf("no column %s", name)
+		}
+	}
+	return g, nil
+}
