@@ -1,0 +1,276 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"hookledger/schema"
+)
+
+// writing is a plan being written.
+type writing struct {
+	batch *Batch
+	plan  *plan
+	start int64
+	next  int64
+
+	entries []entry
+	// written marks the entries that RETURNING gave back; the others met a wall.
+	written map[schema.EffectKey]*entry
+	// newQuarantined holds the offsets that quarantine did not hold before.
+	newQuarantined map[int64]bool
+	// sameEffect holds the events whose money others had told of, all of it.
+	sameEffect []schema.EventKey
+}
+
+// entry is one posting on its way into the ledger.
+type entry struct {
+	effect  schema.EffectKey
+	cand    *candidate
+	line    int
+	written bool
+}
+
+func (e *entry) posting() *schema.Posting { return &e.cand.postings[e.line] }
+
+func newWriting(b *Batch, p *plan, start int64) *writing {
+	w := &writing{batch: b, plan: p, start: start, next: p.items[len(p.items)-1].record.Offset + 1}
+	n := 0
+	for _, c := range p.order {
+		n += len(c.postings)
+	}
+	w.entries = make([]entry, 0, n)
+	for _, c := range p.order {
+		m := schema.Meaning{Postings: c.postings}
+		for line, effect := range m.EffectKeys(c.item.event.Source) {
+			w.entries = append(w.entries, entry{effect: effect, cand: c, line: line})
+		}
+	}
+	// Stable: of two events of the batch with one effect, the earlier is written.
+	slices.SortStableFunc(w.entries, func(a, b entry) int { return compareKeys(a.effect, b.effect) })
+	w.written = make(map[schema.EffectKey]*entry, n)
+	for i := range w.entries {
+		if e := &w.entries[i]; w.written[e.effect] == nil {
+			w.written[e.effect] = e
+		}
+	}
+	return w
+}
+
+// write inserts events, entries, quarantined records and conflicts. It fails with
+// errRace if an event was not new after all.
+func (w *writing) write(ctx context.Context, t *transaction) error {
+	var inserts, updates []*candidate
+	for _, c := range w.plan.order {
+		if c.stored == nil {
+			inserts = append(inserts, c)
+		} else {
+			updates = append(updates, c)
+		}
+	}
+	var calls []call
+	events := 0
+	countEvent := func([][]byte) error { events++; return nil }
+	if len(updates) > 0 {
+		calls = append(calls, call{query: queryUpdateEvents, args: w.eventUpdates(updates), row: countEvent})
+	}
+	if len(inserts) > 0 {
+		calls = append(calls, call{query: queryInsertEvents, args: w.eventInserts(inserts), row: countEvent})
+	}
+	if len(w.entries) > 0 {
+		calls = append(calls, call{query: queryInsertEntries, args: w.entryInserts(), row: func(v [][]byte) error {
+			e := w.written[schema.EffectKey(v[0])]
+			if e == nil {
+				return fmt.Errorf("insert entries returned an effect key that was not sent")
+			}
+			e.written = true
+			return nil
+		}})
+	}
+	if len(w.plan.quarantined) > 0 {
+		w.newQuarantined = make(map[int64]bool)
+		calls = append(calls, call{query: queryQuarantine, args: w.quarantineInserts(), row: func(v [][]byte) error {
+			w.newQuarantined[readInt8(v[0])] = true
+			return nil
+		}})
+	}
+	if len(w.plan.conflicts) > 0 {
+		calls = append(calls, call{query: queryConflicts, args: w.conflictInserts()})
+	}
+	if len(calls) == 0 {
+		return nil
+	}
+	if err := t.trip(ctx, calls...); err != nil {
+		return err
+	}
+	if events != len(w.plan.order) {
+		return fmt.Errorf("%w: %d of %d events", errRace, len(w.plan.order)-events, len(w.plan.order))
+	}
+	return nil
+}
+
+func (w *writing) eventInserts(list []*candidate) []arg {
+	slices.SortFunc(list, func(a, b *candidate) int { return compareKeys(a.item.key, b.item.key) })
+	n := len(list)
+	keys, sources, ids, types := uuidColumn(n), textColumn(n, 16), textColumn(n, 32), textColumn(n, 32)
+	rest := newEventColumns(n)
+	for _, c := range list {
+		keys.uuid(c.item.key)
+		sources.text(c.item.event.Source)
+		ids.text(c.item.event.ID)
+		types.text(c.item.event.Type)
+		rest.add(c)
+	}
+	return append([]arg{textArg(w.batch.Topic), int4Arg(w.batch.Partition), keys.arg(), sources.arg(), ids.arg(), types.arg()}, rest.args()...)
+}
+
+func (w *writing) eventUpdates(list []*candidate) []arg {
+	n := len(list)
+	keys, generations, meanings, types := uuidColumn(n), int4Column(n), uuidColumn(n), textColumn(n, 32)
+	rest := newEventColumns(n)
+	for _, c := range list {
+		keys.uuid(c.item.key)
+		generations.int4(int32(c.stored.generation))
+		meanings.uuid(c.stored.meaning)
+		types.text(c.item.event.Type)
+		rest.add(c)
+	}
+	return append([]arg{textArg(w.batch.Topic), int4Arg(w.batch.Partition), keys.arg(), generations.arg(), meanings.arg(), types.arg()}, rest.args()...)
+}
+
+// eventColumns are the columns that a new row and an updated one share.
+type eventColumns struct {
+	outcomes, meanings, offsets, occurred, received, hashes *column
+}
+
+func newEventColumns(n int) eventColumns {
+	return eventColumns{textColumn(n, 8), uuidColumn(n), int8Column(n), timeColumn(n), timeColumn(n), byteaColumn(n, 32)}
+}
+
+func (e eventColumns) add(c *candidate) {
+	e.outcomes.text(c.outcome.String())
+	e.meanings.uuid(c.hash)
+	e.offsets.int8(c.item.record.Offset)
+	e.occurred.time(c.item.event.OccurredAt)
+	e.received.time(c.item.event.ReceivedAt)
+	e.hashes.bytes(c.item.event.BodySHA256[:])
+}
+
+func (e eventColumns) args() []arg {
+	return []arg{e.outcomes.arg(), e.meanings.arg(), e.offsets.arg(), e.occurred.arg(), e.received.arg(), e.hashes.arg()}
+}
+
+func (w *writing) entryInserts() []arg {
+	n := len(w.entries)
+	effects, keys, lines, sources, ids := uuidColumn(n), uuidColumn(n), int4Column(n), textColumn(n, 16), textColumn(n, 32)
+	accounts, contras, currencies, amounts := textColumn(n, 32), textColumn(n, 24), textColumn(n, 4), int8Column(n)
+	rules, movements, occurred := textColumn(n, 32), textColumn(n, 32), timeColumn(n)
+	for i := range w.entries {
+		e := &w.entries[i]
+		p, ev := e.posting(), &e.cand.money.event
+		effects.uuid(e.effect)
+		keys.uuid(e.cand.item.key)
+		lines.int4(int32(e.line))
+		sources.text(ev.Source)
+		ids.text(ev.ID)
+		accounts.text(p.Account)
+		contras.text(p.Contra)
+		currencies.text(p.Currency)
+		amounts.int8(p.Amount)
+		rules.text(p.Rule)
+		movements.text(p.Movement)
+		occurred.time(ev.OccurredAt)
+	}
+	return []arg{effects.arg(), keys.arg(), lines.arg(), sources.arg(), ids.arg(), accounts.arg(), contras.arg(),
+		currencies.arg(), amounts.arg(), rules.arg(), movements.arg(), occurred.arg()}
+}
+
+// account names one balance.
+type account struct{ id, currency string }
+
+// sum is what a batch adds to one balance.
+type sum struct {
+	account
+	amount, entries int64
+}
+
+// sums adds up the written entries per account and currency, sorted by both as bytes.
+// A sum that does not fit is the fault of a record, see errors.go.
+func (w *writing) sums() ([]sum, error) {
+	index := make(map[account]int, len(w.entries))
+	list := make([]sum, 0, len(w.entries))
+	for i := range w.entries {
+		e := &w.entries[i]
+		if !e.written {
+			continue
+		}
+		p := e.posting()
+		a := account{p.Account, p.Currency}
+		j, ok := index[a]
+		if !ok {
+			j = len(list)
+			index[a], list = j, append(list, sum{account: a})
+		}
+		s := &list[j]
+		if (p.Amount > 0 && s.amount > math.MaxInt64-p.Amount) || (p.Amount < 0 && s.amount < math.MinInt64-p.Amount) {
+			return nil, &dataError{reason: reasonOverflow, detail: "a sum does not fit 64 bits"}
+		}
+		s.amount += p.Amount
+		s.entries++
+	}
+	slices.SortFunc(list, func(a, b sum) int {
+		return cmp.Or(strings.Compare(a.id, b.id), strings.Compare(a.currency, b.currency))
+	})
+	return list, nil
+}
+
+// commit adds to the balances, moves states, raises what surges, advances progress and
+// commits, all in one write. The guards of the statements stop it before COMMIT.
+func (w *writing) commit(ctx context.Context, t *transaction, surging []Incident) error {
+	sums, err := w.sums()
+	if err != nil {
+		return err
+	}
+	var calls []call
+	if len(sums) > 0 {
+		calls = append(calls, accountAdds(sums))
+	}
+	if moved := w.movedStates(); len(moved) > 0 {
+		calls = append(calls, stateMoves(moved))
+	}
+	if len(w.sameEffect) > 0 {
+		calls = append(calls, call{query: queryOutcomes, args: []arg{textArg(SameEffect.String()), sortedKeys(w.sameEffect).arg()}})
+	}
+	for i := range surging {
+		calls = append(calls, call{query: queryRaiseSurge, args: surging[i].surgeArgs()})
+	}
+	b, last := w.batch, w.plan.items[len(w.plan.items)-1].record
+	still := int8Column(len(w.plan.quarantined))
+	for _, it := range w.plan.quarantined {
+		still.int8(it.record.Offset)
+	}
+	calls = append(calls,
+		call{query: queryResolveQuarantine, args: []arg{uuidArg(b.TopicID), int4Arg(b.Partition),
+			int8Arg(w.start), int8Arg(w.next - 1), still.arg()}},
+		call{query: queryAdvance, args: []arg{textArg(b.ClusterID), uuidArg(b.TopicID), int4Arg(b.Partition),
+			int8Arg(w.next), int8Arg(min(b.From, w.next)), int4Arg(last.LeaderEpoch)}},
+		call{query: queryCommit},
+	)
+	return t.trip(ctx, calls...)
+}
+
+func accountAdds(sums []sum) call {
+	n := len(sums)
+	ids, currencies, amounts, counts := textColumn(n, 32), textColumn(n, 4), int8Column(n), int8Column(n)
+	for i := range sums {
+		ids.text(sums[i].id)
+		currencies.text(sums[i].currency)
+		amounts.int8(sums[i].amount)
+		counts.int8(sums[i].entries)
+	}
+	return call{query: queryAccounts, args: []arg{ids.arg(), currencies.arg(), amounts.arg(), counts.arg(), int8Arg(int64(n))}}
+}
