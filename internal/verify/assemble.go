@@ -14,29 +14,29 @@ func report(opts Options, pos positions, r *reader, acc accounting, t tables, pr
 		Records:           acc.records,
 		Checks: []Check{
 			t.balances.check(CheckBalances, "accounts whose balance or entry_count is not that of their entries",
-				fmt.Sprintf("%d accounts, %d entries", t.accounts, t.entries), "hookledger accounts show "+t.balances.firstID()),
+				fmt.Sprintf("%d accounts, %d entries", t.accounts, t.entries), t.balances.first("hookledger accounts show")),
 			t.unfounded.check(CheckEntries, "entries without an applied event, a payment or an amendment",
-				fmt.Sprintf("%d entries", t.entries), "hookledger events show "+t.unfounded.firstID()),
+				fmt.Sprintf("%d entries", t.entries), t.unfounded.first("hookledger events show")),
 			t.moneyless.check(CheckEvents, "applied events without an entry",
-				fmt.Sprintf("%d events", t.events), "hookledger events show "+t.moneyless.firstID()),
+				fmt.Sprintf("%d events", t.events), t.moneyless.first("hookledger events show")),
 			t.amounts.check(CheckAmounts, "entries with an amount or a currency that no event may have",
-				fmt.Sprintf("%d entries", t.entries), "hookledger events show "+t.amounts.firstID()),
+				fmt.Sprintf("%d entries", t.entries), t.amounts.first("hookledger events show")),
 			acc.unaccounted.check(CheckRecords, "records below the committed offset are nowhere on record",
 				fmt.Sprintf("%d records below the committed offsets", acc.records), rewind(opts, acc.rewindTo)),
 			merged(acc.mismatched, t.conflictHashes).check(CheckHashes, "stored hashes or bytes differ from the topic's",
-				fmt.Sprintf("%d records", acc.records), "hookledger events show "+merged(acc.mismatched, t.conflictHashes).firstID()),
+				fmt.Sprintf("%d records", acc.records), merged(acc.mismatched, t.conflictHashes).first("hookledger events show")),
 			progress.check(CheckPositions, "positions disagree",
 				fmt.Sprintf("%d partitions", len(pos.parts)), "restart the workers (`hookledger consume`): they heal positions when they start, then run `hookledger verify`"),
 			t.losses.check(CheckIncidents, "losses not acknowledged",
-				"no loss is open", "hookledger incidents ack "+t.losses.firstID()),
+				"no loss is open", acknowledge(t.losses)),
 		},
 		Notes: slices.Concat(
-			t.quarantined.note("quarantine", "records wait in quarantine", "hookledger quarantine list"),
-			t.conflicts.note("conflicts", "conflicts wait for a decision", "hookledger quarantine list"),
-			t.warnings.note("warnings", "warnings not acknowledged", "hookledger incidents list"),
-			acc.changed.note("changed_bodies", "records of known events have other bytes and no conflict: to the worker they meant the same, or a status that was superseded", "hookledger events show "+acc.changed.firstID()),
-			acc.byLedger.note("known_by_entry", "records whose event has no row any more, only its entries", "hookledger events show "+acc.byLedger.firstID()),
-			acc.forgotten.note("forgotten", "records older than the memory of events and without an entry: ignored then, as far as can be told", "hookledger events show "+acc.forgotten.firstID()),
+			t.quarantined.note("quarantine", "records wait in quarantine", readSQL("select id, reason, detail, source, event_id, topic, partition, \"offset\" from quarantined_events where resolved_at is null")),
+			t.conflicts.note("conflicts", "conflicts wait for a decision", readSQL("select source, event_id, type, topic, partition, \"offset\", first_offset, seen_at from event_conflicts where resolved_at is null")),
+			t.warnings.note("warnings", "warnings not acknowledged", readSQL("select * from incidents where acknowledged_at is null")),
+			acc.changed.note("changed_bodies", "records of known events have other bytes and no conflict: to the worker they meant the same, or a status that was superseded", acc.changed.first("hookledger events show")),
+			acc.byLedger.note("known_by_entry", "records whose event has no row any more, only its entries", acc.byLedger.first("hookledger events show")),
+			acc.forgotten.note("forgotten", "records older than the memory of events and without an entry: ignored then, as far as can be told", acc.forgotten.first("hookledger events show")),
 			t.aged.note("entries_by_ledger_alone", "entries older than the memory of events", ""),
 			missingTopic(opts, pos),
 			deletedMeanwhile(r),
@@ -66,9 +66,23 @@ func rewind(opts Options, to map[int32]int64) string {
 			s.WriteString(" &&")
 		}
 		fmt.Fprintf(&s, " kafka-consumer-groups.sh --bootstrap-server BROKER --group %s --reset-offsets --topic %s:%d --to-offset %d --execute",
-			opts.Group, opts.Topic, p, to[p])
+			shellWord(opts.Group), shellWord(opts.Topic), p, to[p])
 	}
 	return s.String()
+}
+
+// psql reads the same setting as the program.
+const psql = `psql "$HOOKLEDGER_DATABASE_URL" -c `
+
+func readSQL(sql string) string { return psql + shellWord(sql) }
+
+// acknowledge words how a person says that a loss was seen and dealt with.
+func acknowledge(losses finding) string {
+	if len(losses.sample) == 0 {
+		return ""
+	}
+	return "when it is dealt with, as hookledger_operator: " + psql +
+		shellWord("update incidents set acknowledged_at = now(), acknowledged_by = current_user where incident_id = "+losses.sample[0].id)
 }
 
 func missingTopic(opts Options, pos positions) []Note {

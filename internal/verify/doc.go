@@ -17,8 +17,8 @@
 //
 // # Flow
 //
-//	committed offsets ─▶ log starts and ends ─▶ topic up to committed ──batches──▶ rows by key
-//	                                            then: tables against each other ─▶ progress ─▶ report
+//	committed offsets ─▶ log starts and ends ─┬▶ topic up to committed ──batches──▶ rows by key ─┬▶ progress ─▶ report
+//	                                          └▶ tables against each other ────────────────────┘
 //
 // Workers run meanwhile, and no snapshot spans Kafka and Postgres. The order makes
 // one unnecessary: a worker commits an offset only after the transaction that put

@@ -78,12 +78,16 @@ func (f *finding) add(id, text string) {
 	}
 }
 
-// firstID is the ID of the first one, or nothing.
-func (f finding) firstID() string {
-	if len(f.sample) == 0 {
+// first makes a command about the first one, or nothing if it has no ID.
+func (f finding) first(command string) string {
+	if len(f.sample) == 0 || f.sample[0].id == "" {
 		return ""
 	}
-	return label(f.sample[0].id)
+	word := shellWord(f.sample[0].id)
+	if strings.HasPrefix(word, "-") {
+		word = "-- " + word
+	}
+	return command + " " + word
 }
 
 func (f *finding) merge(g finding) {
@@ -133,14 +137,24 @@ const (
 	maxTextRunes  = 400
 )
 
-// label makes a foreign ID safe for a terminal and for a shell's eyes: quoted
-// unless it is plain, and cut.
+// label makes a foreign ID safe for a terminal: quoted unless it is plain, and cut.
 func label(s string) string {
 	s = cut(s, maxLabelRunes)
 	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) || strings.ContainsRune(` ;"'`, r) }) {
 		return strconv.Quote(s)
 	}
 	return s
+}
+
+// shellWord makes a foreign ID one word of a command that a person will paste into a
+// shell: nothing in it is run, whatever it holds.
+func shellWord(s string) string {
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-.:/@+=", r))
+	}) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(plain(s), "'", `'\''`) + "'"
 }
 
 // plain makes a line that holds foreign IDs safe for a terminal: what does not

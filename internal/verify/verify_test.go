@@ -327,6 +327,12 @@ func TestRun_ForeignTextIsEscaped(t *testing.T) {
 	if got := check(w.run(), verify.CheckBalances); strings.ContainsAny(got.Found+got.Next, "\x1b\n") || !strings.Contains(got.Next, `\x1b`) {
 		t.Fatalf("got %q, %q", got.Found, got.Next)
 	}
+	for id, want := range map[string]string{"$(reboot)": "'$(reboot)'", "a'b`c`": `'a'\''b` + "`c`'", "--help": "-- --help", "shop:1": "shop:1"} {
+		w.exec(`update accounts set account_id = $1`, id)
+		if got := check(w.run(), verify.CheckBalances).Next; got != "hookledger accounts show "+want {
+			t.Errorf("account %q: got %q, want it as %s", id, got, want)
+		}
+	}
 }
 
 func TestRun_LogThatBeginsLater(t *testing.T) {
