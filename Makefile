@@ -80,7 +80,7 @@ $(CACHE)/python/.complete: internal/testkit/kafka/requirements.txt
 need-test-tools:
 	@missing=0; \
 	need() { command -v "$$1" >/dev/null || { echo "make test needs $$1: install the Debian package $$2"; missing=1; }; }; \
-	need go golang-go; \
+	need go "golang-go (it must be able to become the Go that go.mod names)"; \
 	need java default-jre-headless; \
 	need mvn maven; \
 	need kcat kcat; \
