@@ -1,0 +1,74 @@
+package books
+
+// sqlAccounts lists accounts: currency or empty, ID to start after or empty, limit
+// or 0. Index: accounts_pkey (account_id, currency).
+const sqlAccounts = `
+select account_id, currency, balance, entry_count, updated_at
+from accounts
+where ($1::text = '' or currency = upper($1::text)) and ($2::text = '' or account_id > $2::text)
+order by account_id, currency
+limit nullif($3::bigint, 0)`
+
+// sqlAccount reads one account. Index: accounts_pkey.
+const sqlAccount = `
+select account_id, currency, balance, entry_count, updated_at
+from accounts
+where account_id = $1::text
+order by currency`
+
+const entryColumns = `entry_id, account_id, contra, amount, currency, source, event_id,
+	payment_id::text, amendment_id::text, rule, movement_id, occurred_at, applied_at`
+
+// sqlEntriesOfAccount reads the latest entries of an account: ID, limit or 0. No index:
+// the ledger has none beyond its walls, so this reads the whole table.
+const sqlEntriesOfAccount = `
+select ` + entryColumns + `
+from ledger_entries
+where account_id = $1::text
+order by entry_id desc
+limit nullif($2::bigint, 0)`
+
+// sqlEntriesOfEvent reads the entries of an event. Index:
+// ledger_entries_event_line_once (event_key, line).
+const sqlEntriesOfEvent = `
+select ` + entryColumns + `
+from ledger_entries
+where event_key = $1::uuid
+order by line`
+
+const eventColumns = `source, event_id, type, outcome, topic, partition, "offset",
+	occurred_at, received_at, processed_at, body_sha256`
+
+// sqlEvents lists the latest events: source or empty, outcome or empty, limit or 0.
+// No index: it reads the memory of events.
+const sqlEvents = `
+select ` + eventColumns + `
+from processed_events
+where ($1::text = '' or source = $1::text) and ($2::text = '' or outcome = $2::text)
+order by processed_at desc, topic, partition, "offset" desc
+limit nullif($3::bigint, 0)`
+
+// sqlEvent reads one event, whichever generation holds it. Index:
+// processed_events_pkey (event_key, generation) of each.
+const sqlEvent = `
+select ` + eventColumns + `
+from processed_events
+where event_key = $1::uuid
+order by processed_at
+limit 1`
+
+// sqlConflictsOfEvent reads the conflicts of an event. Index: event_conflicts_once
+// (event_key, body_sha256).
+const sqlConflictsOfEvent = `
+select partition, "offset", seen_at, resolved_at, body_sha256
+from event_conflicts
+where event_key = $1::uuid
+order by seen_at`
+
+// sqlQuarantineOfEvent reads an event's records in quarantine: source, event ID. No
+// index: the quarantine is small, or there is a larger problem.
+const sqlQuarantineOfEvent = `
+select id, partition, "offset", reason, detail, quarantined_at, resolved_at
+from quarantined_events
+where source = $1::text and event_id = $2::text
+order by id`

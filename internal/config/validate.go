@@ -1,0 +1,163 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"hookledger/internal/broker"
+	"hookledger/schema/provider"
+)
+
+// maxGenerations is how many closed generations the ring has room for beside the
+// open one and the one that is being emptied.
+const maxGenerations = 6
+
+// validate asks every package about its part and tells where each refused value
+// came from.
+func (l *Loaded) validate() []error {
+	var problems []error
+	collect := func(err error) {
+		for _, e := range flatten(err) {
+			problems = append(problems, l.located(e))
+		}
+	}
+	collect(l.Kafka.Validate())
+	collect(l.Database.validate())
+	collect(l.Ingest.Validate())
+	collect(l.Consume.Validate())
+	collect(l.Dedupe.validate())
+	collect(l.Log.validate())
+	collect(l.validateSources())
+	return problems
+}
+
+func (d *Database) validate() error {
+	if d.MaxConnections < 0 {
+		return fmt.Errorf("database.max_connections is %d: set 0 for the default or a positive number", d.MaxConnections)
+	}
+	if d.URL == "" {
+		return nil // not every command needs one
+	}
+	if _, err := pgxpool.ParseConfig(d.URL); err != nil {
+		// pgx redacts passwords it can find; an unreadable URL is not repeated at all.
+		return errors.New("database.url cannot be read as a connection URL: write postgres://user:password@host:5432/database")
+	}
+	return nil
+}
+
+func (d *Dedupe) validate() error {
+	var errs []error
+	if d.Rotate <= 0 {
+		errs = append(errs, fmt.Errorf("dedupe.rotate is %s: set a positive duration such as 168h", d.Rotate))
+	} else if d.Keep < d.Rotate || d.Keep > maxGenerations*d.Rotate {
+		errs = append(errs, fmt.Errorf("dedupe.keep is %s: set between 1 and %d times dedupe.rotate (%s), the generations there is room for",
+			durationText(d.Keep), maxGenerations, durationText(d.Rotate)))
+	}
+	return errors.Join(errs...)
+}
+
+func (l *Log) validate() error {
+	var errs []error
+	switch l.Level {
+	case "debug", "info", "warn", "error":
+	default:
+		errs = append(errs, errors.New("log.level must be debug, info, warn or error"))
+	}
+	switch l.Format {
+	case "auto", "json", "console":
+	default:
+		errs = append(errs, errors.New("log.format must be auto, json or console"))
+	}
+	return errors.Join(errs...)
+}
+
+// validateSources asks package provider, and adds what depends on the rest of the
+// configuration.
+func (l *Loaded) validateSources() error {
+	var errs []error
+	for i, s := range l.Sources {
+		path := fmt.Sprintf("sources[%d].secrets", i)
+		if len(s.Secrets) == 0 {
+			errs = append(errs, fmt.Errorf("%s: source %.63q has no secret, so anybody could post money: add { env: NAME } or { file: PATH }", path, s.Name))
+		}
+		for j, secret := range s.Secrets {
+			if secret.Value != "" && l.Kafka.Durability != broker.Single {
+				errs = append(errs, fmt.Errorf("%s[%d].value: a secret in the configuration itself is for development, with kafka.durability: single; name it by env or file", path, j))
+			}
+		}
+	}
+	_, err := provider.NewSet(l.Sources)
+	return errors.Join(append(errs, err)...)
+}
+
+// SourceKeys lists the keys under which the sources' events are recorded.
+func (l *Loaded) SourceKeys() []string {
+	var keys []string
+	for _, s := range l.Sources {
+		keys = append(keys, or(s.Key, s.Name))
+	}
+	return keys
+}
+
+// RequireDatabase returns an error that says how to name the database, if none is.
+func (l *Loaded) RequireDatabase() error {
+	if l.Database.URL != "" {
+		return nil
+	}
+	return &Error{[]error{fmt.Errorf("database.url is not set%s: set it there or in %s, or start `hookledger dev`, which brings a database",
+		l.fileHint(), envOf("database.url"))}}
+}
+
+// RequireSources returns an error that says how to add a source, if there is none.
+func (l *Loaded) RequireSources() error {
+	if len(l.Sources) > 0 {
+		return nil
+	}
+	return &Error{[]error{fmt.Errorf("no sources are configured%s: add at least one under sources:", l.fileHint())}}
+}
+
+func (l *Loaded) fileHint() string {
+	if l.File == "" {
+		return " (no configuration file was found: name one with --config)"
+	}
+	return " in " + l.File
+}
+
+var leadingPath = regexp.MustCompile(`^[a-z_]+(\[\d+\])?(\.[a-z_]+(\[\d+\])?)*`)
+
+// located puts the place where a value was set before an error that begins with
+// the path of its key.
+func (l *Loaded) located(err error) error {
+	path := leadingPath.FindString(err.Error())
+	for path != "" {
+		if origin, ok := l.origins[path]; ok {
+			return fmt.Errorf("%s: %w", origin, err)
+		}
+		cut := strings.LastIndexAny(path, ".[")
+		if cut < 0 {
+			break
+		}
+		path = path[:cut]
+	}
+	return err
+}
+
+// flatten takes joined errors apart; an error that merely wraps several stays whole.
+func flatten(err error) []error {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok || errors.Join(joined.Unwrap()...).Error() != err.Error() {
+		return []error{err}
+	}
+	var all []error
+	for _, e := range joined.Unwrap() {
+		all = append(all, flatten(e)...)
+	}
+	return all
+}
