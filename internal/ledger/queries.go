@@ -48,7 +48,7 @@ select distinct event_key, null, null::uuid, null::bytea, null::smallint
   from ledger_entries
  where (select forgotten_count > 0 from event_ring)
    and event_key = any (array(select k from unnest($1::uuid[]) k
-                               where not exists (select from known where known.event_key = k)))`}
+                               where k not in (select event_key from known)))`}
 
 // queryConflictsKnown: which of these event keys have conflicts, with which bodies.
 // Index: event_conflicts_once.

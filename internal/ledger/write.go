@@ -50,8 +50,11 @@ func newWriting(b *Batch, p *plan, start int64) *writing {
 			w.entries = append(w.entries, entry{effect: effect, cand: c, line: line})
 		}
 	}
-	// Stable: of two events of the batch with one effect, the earlier is written.
-	slices.SortStableFunc(w.entries, func(a, b entry) int { return compareKeys(a.effect, b.effect) })
+	// Of two events of the batch with one effect, the earlier is written. Both cannot be
+	// the same event: nth tells its postings apart.
+	slices.SortFunc(w.entries, func(a, b entry) int {
+		return cmp.Or(compareKeys(a.effect, b.effect), cmp.Compare(a.cand.money.record.Offset, b.cand.money.record.Offset))
+	})
 	w.written = make(map[schema.EffectKey]*entry, n)
 	for i := range w.entries {
 		if e := &w.entries[i]; w.written[e.effect] == nil {
