@@ -1,0 +1,271 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	stdlog "log"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"hookledger/ingest/signature"
+	"hookledger/schema/provider"
+)
+
+// Limits of the public listener. A delivery of 1 MiB within 15 s needs 70 KiB/s.
+const (
+	readHeaderTimeout = 5 * time.Second
+	readTimeout       = 15 * time.Second
+	idleTimeout       = 60 * time.Second
+	maxHeaderBytes    = 16 << 10
+	// flushTimeout bounds the wait for records nobody waits for any more.
+	flushTimeout = 5 * time.Second
+)
+
+// Deps is what a Server needs.
+type Deps struct {
+	Config  Config
+	Sources *provider.Set
+	// Topic is where records go.
+	Topic string
+	// Kafka are the options that all clients share: brokers, TLS and the like.
+	Kafka []kgo.Opt
+	// CheckTopic refuses a topic that cannot keep the promise: copies, limits, policy.
+	// Nil: nothing is checked.
+	CheckTopic func(context.Context, *kgo.Client) error
+	Registerer prometheus.Registerer
+	Log        zerolog.Logger
+	// Now is the clock that times of signing are compared with. Nil: time.Now.
+	Now func() time.Time
+}
+
+// Server receives deliveries. Make one with NewServer, then call Run once.
+type Server struct {
+	config     Config
+	doors      map[string]*door
+	rings      []*signature.Keyring
+	client     *kgo.Client
+	producer   *producer
+	health     *health
+	budget     budget
+	metrics    *metrics
+	checkTopic func(context.Context, *kgo.Client) error
+	now        func() time.Time
+
+	log      zerolog.Logger
+	refusals zerolog.Logger
+
+	listener net.Listener
+	http     *http.Server
+	state    atomic.Int32
+}
+
+// door is a source with what checks its deliveries.
+type door struct {
+	source   *provider.Source
+	verifier *signature.Verifier
+}
+
+// States of a Server.
+const (
+	stateStarting int32 = iota
+	stateServing
+	stateDraining
+)
+
+// NewServer reads the secrets, opens the listener and makes the Kafka client. It fails
+// if the configuration or a secret cannot be used, or the address is taken. Nothing is
+// accepted before Run; a server that is not run is closed with Close.
+func NewServer(d Deps) (*Server, error) {
+	if err := d.Config.Validate(); err != nil {
+		return nil, err
+	}
+	if len(d.Sources.All()) == 0 {
+		return nil, errors.New("no source is configured: add one to sources")
+	}
+	s := &Server{config: d.Config, doors: make(map[string]*door), checkTopic: d.CheckTopic, now: d.Now, log: d.Log}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	// A flood of bad deliveries is counted in full and logged in part.
+	s.refusals = d.Log.Sample(&zerolog.BurstSampler{Burst: 20, Period: time.Second})
+	s.budget.limit = int64(d.Config.MaxInflightBytes)
+	s.health = &health{now: time.Now}
+	if err := s.openDoors(d.Sources); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.metrics, err = newMetrics(d.Registerer); err != nil {
+		return nil, fmt.Errorf("register metrics of ingest: %w", err)
+	}
+	s.client, err = kgo.NewClient(append(append([]kgo.Opt{}, d.Kafka...), producerOptions(d.Config, d.Topic)...)...)
+	if err != nil {
+		return nil, fmt.Errorf("open Kafka client: %w: check kafka.brokers", err)
+	}
+	s.producer = &producer{client: s.client, ackTimeout: d.Config.AckTimeout, health: s.health, metrics: s.metrics}
+	if err := s.registerGauges(d.Registerer); err != nil {
+		s.client.Close()
+		return nil, fmt.Errorf("register metrics of ingest: %w", err)
+	}
+	if s.listener, err = net.Listen("tcp", d.Config.Listen); err != nil {
+		s.client.Close()
+		return nil, fmt.Errorf("listen on ingest.listen: %w: stop who uses the address, or set another", err)
+	}
+	s.http = &http.Server{
+		Handler:           s.routes(),
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
+		// The answer comes at the latest when the ack timeout is over.
+		WriteTimeout:   readTimeout + d.Config.AckTimeout + 10*time.Second,
+		IdleTimeout:    idleTimeout,
+		MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog:       stdlog.New(debugWriter{d.Log}, "", 0),
+	}
+	return s, nil
+}
+
+func (s *Server) openDoors(sources *provider.Set) error {
+	var errs []error
+	for _, src := range sources.All() {
+		ring, err := signature.NewKeyring(src, s.log)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		verifier, err := signature.New(src.Signature(), ring)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		s.rings = append(s.rings, ring)
+		s.doors[src.Name()] = &door{source: src, verifier: verifier}
+	}
+	return errors.Join(errs...)
+}
+
+// routes is everything that is public: one path.
+func (s *Server) routes() http.Handler {
+	e := echo.New()
+	e.HideBanner, e.HidePort = true, true
+	e.Any("/webhooks/:source", s.receive)
+	e.HTTPErrorHandler = func(err error, c echo.Context) {
+		d := &delivery{id: newDeliveryID()}
+		no := &refusal{notFound, "unknown_path", ""}
+		var known *echo.HTTPError
+		if errors.As(err, &known) && known.Code == http.StatusMethodNotAllowed {
+			no = &refusal{badMethod, "method", ""}
+		}
+		s.refuse(c.Response().Writer, c.Request(), d, no)
+	}
+	return e
+}
+
+// Addr is the address listened on.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Close ends a server that is not run.
+func (s *Server) Close() {
+	_ = s.listener.Close()
+	s.client.Close()
+}
+
+// Reload reads all secrets again. Those of a source that cannot be read stay as they
+// are, and the error says which.
+func (s *Server) Reload() error {
+	var errs []error
+	for _, ring := range s.rings {
+		errs = append(errs, ring.Reload())
+	}
+	return errors.Join(errs...)
+}
+
+// Ready tells why deliveries cannot be accepted at the moment; nil if they can.
+func (s *Server) Ready() error {
+	switch s.state.Load() {
+	case stateStarting:
+		return errors.New("ingest is starting")
+	case stateDraining:
+		return errors.New("ingest is shutting down")
+	}
+	return s.health.ready()
+}
+
+// Run checks the topic, then receives deliveries until ctx ends, then stops gracefully:
+// not ready, ShutdownDelay, no new connections, deliveries in hand answered, records
+// flushed, client closed. It returns nil after a graceful stop.
+func (s *Server) Run(ctx context.Context) error {
+	defer s.Close()
+	if s.checkTopic != nil {
+		if err := s.checkTopic(ctx, s.client); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return fmt.Errorf("ingest does not start: %w", err)
+		}
+	}
+	// Both end when Run returns: secrets can change until the last delivery.
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var helpers sync.WaitGroup
+	defer func() { stop(); helpers.Wait() }()
+	helpers.Go(func() {
+		if err := signature.Watch(background, s.rings, s.log); err != nil {
+			s.log.Error().Err(err).Msg("secrets are not watched; send SIGHUP after a change")
+		}
+	})
+	helpers.Go(func() { s.health.watch(background, s.client.Ping) })
+
+	served := make(chan error, 1)
+	helpers.Go(func() { served <- s.http.Serve(s.listener) })
+	s.state.Store(stateServing)
+	s.log.Info().Str("addr", s.Addr().String()).Int("sources", len(s.doors)).Msg("receiving deliveries")
+
+	select {
+	case err := <-served:
+		return fmt.Errorf("serve %s: %w", s.Addr(), err)
+	case <-ctx.Done():
+	}
+	return s.drain(background)
+}
+
+// drain stops in this order: load balancers learn it first, so that they send nothing
+// into a closed door; then the deliveries in hand are answered, which needs the client;
+// then what nobody waits for is flushed.
+func (s *Server) drain(ctx context.Context) error {
+	s.state.Store(stateDraining)
+	s.log.Info().Dur("delay", s.config.ShutdownDelay).Msg("shutting down")
+	s.http.SetKeepAlivesEnabled(false)
+	if s.config.ShutdownDelay > 0 {
+		<-time.After(s.config.ShutdownDelay)
+	}
+	draining, cancel := context.WithTimeout(ctx, s.config.ShutdownTimeout)
+	defer cancel()
+	err := s.http.Shutdown(draining)
+	if err != nil {
+		_ = s.http.Close()
+		err = fmt.Errorf("deliveries in hand at the end of ingest.shutdown_timeout were cut: %w", err)
+	}
+	flushing, cancel := context.WithTimeout(ctx, flushTimeout)
+	defer cancel()
+	if ferr := s.client.Flush(flushing); ferr != nil {
+		// They were answered 503: the provider sends them again.
+		s.log.Warn().Err(ferr).Int64("records", s.client.BufferedProduceRecords()).Msg("records that nobody waits for were not flushed")
+	}
+	return err
+}
+
+// debugWriter gives the lines of net/http, which quote what clients send, to the log
+// at debug, as text that cannot forge a line.
+type debugWriter struct{ log zerolog.Logger }
+
+func (w debugWriter) Write(line []byte) (int, error) {
+	w.log.Debug().Str("component", "http").Msg(string(line))
+	return len(line), nil
+}
