@@ -11,6 +11,7 @@ import (
 
 	"hookledger/internal/testkit"
 	"hookledger/internal/verify"
+	"hookledger/schema"
 )
 
 // A worker applies and commits all the time; whatever instant verify starts at, the
@@ -28,10 +29,16 @@ func TestRun_WhileWorkersRun(t *testing.T) {
 				return
 			default:
 			}
+			// More is in the log than is applied, nearly always.
 			p := int32(i % 2)
-			f := w.produce(p, w.event(fmt.Sprintf("evt_%d", i), "{}"), w.event(fmt.Sprintf("evt_%d", i), "{}"))
-			w.applyAndAdvance(f[0], w.next[p])
-			w.commitOffset(p, w.next[p])
+			events := make([]schema.Event, 20)
+			for n := range events {
+				events[n] = w.event(fmt.Sprintf("evt_%d_%d", i, n), "{}")
+			}
+			for _, f := range w.produce(p, events...) {
+				w.applyAndAdvance(f, f.offset+1)
+				w.commitOffset(p, f.offset+1)
+			}
 		}
 	})
 	defer worker.Wait()
