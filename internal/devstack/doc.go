@@ -1,6 +1,6 @@
 // Package devstack runs the real parts on one machine with nothing installed:
 // Kafka inside this process and a local Postgres. `hookledger dev` and the
-// tests use it.
+// tests use it. It runs on Unix systems.
 //
 // # Guarantee
 //

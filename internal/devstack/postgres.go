@@ -110,8 +110,11 @@ func (p *Postgres) start(ctx context.Context, acc account, opts PostgresOptions)
 		return err
 	}
 	if err := p.awaitReady(ctx); err != nil {
-		p.proc.Kill()
-		return fmt.Errorf("start postgres in %s: %w; the end of its log: %s", p.home, err, c.logTail())
+		tail := c.logTail()
+		return errors.Join(
+			fmt.Errorf("start postgres in %s: %w; the end of its log: %s", p.home, err, tail),
+			p.stopAtOnce(ctx),
+		)
 	}
 	return nil
 }
@@ -214,12 +217,17 @@ func (p *Postgres) Stop(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 	}
-	immediate, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
 	return errors.Join(
 		fmt.Errorf("stop postgres in %s: %w", p.home, context.Cause(ctx)),
-		p.proc.Stop(immediate, syscall.SIGQUIT),
+		p.stopAtOnce(ctx),
 	)
+}
+
+// stopAtOnce ends the server without writing out, even when ctx is over.
+func (p *Postgres) stopAtOnce(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	return p.proc.Stop(ctx, syscall.SIGQUIT)
 }
 
 // ResetPostgres removes the cluster that StartPostgres keeps for dir, wherever

@@ -12,19 +12,22 @@ import (
 )
 
 // janitorScript reads folders, one per line, until this process ends, however
-// it ends: then it ends what still runs there and removes the folders.
-// Postgres gets SIGQUIT, so that it gives its shared memory back.
+// it ends, and then removes them. Where the kernel does not end our children
+// with us, it first ends what the pid files name; Postgres gets SIGQUIT, so
+// that it gives its shared memory back.
 const janitorScript = `
 trap '' INT TERM HUP
 set --
 while IFS= read -r dir; do set -- "$@" "$dir"; done
 for dir in "$@"; do
-  for file in "$dir"/*.pid; do
-    [ -f "$file" ] && kill -9 "$(head -n 1 "$file")"
-  done
-  for file in "$dir"/data/postmaster.pid "$dir"/*/data/postmaster.pid; do
-    [ -f "$file" ] && kill -QUIT "$(head -n 1 "$file")"
-  done
+  if [ "$(uname)" != Linux ]; then
+    for file in "$dir"/*.pid; do
+      [ -f "$file" ] && kill -9 "$(head -n 1 "$file")"
+    done
+    for file in "$dir"/data/postmaster.pid "$dir"/*/data/postmaster.pid; do
+      [ -f "$file" ] && kill -QUIT "$(head -n 1 "$file")"
+    done
+  fi
   tries=0
   while rm -rf "$dir"; [ -e "$dir" ] && [ "$tries" -lt 50 ]; do
     tries=$((tries + 1))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"syscall"
@@ -65,6 +66,7 @@ func ownKafka(tb testing.TB, brokers int) *KafkaCluster {
 				tb.Logf("the end of the log of broker %d:\n%s", b.id, tail(b.logPath(), 40))
 			}
 		}
+		_ = os.RemoveAll(k.dir) // now rather than when this process ends
 	})
 	return k
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -129,9 +130,21 @@ func (b *kafkaBroker) start() error {
 	if b.proc, err = process.Start(cmd, syscall.SIGKILL); err != nil {
 		return err
 	}
-	// For the janitor, where the kernel can't do it.
-	pid := fmt.Sprintf("%d\n", b.proc.PID())
-	return os.WriteFile(filepath.Join(filepath.Dir(b.dir), filepath.Base(b.dir)+".pid"), []byte(pid), 0o600)
+	return notePID(filepath.Dir(b.dir), b.proc)
+}
+
+// notePID leaves the process's number for the janitor until the process ends.
+func notePID(dir string, proc *process.Process) error {
+	pid := strconv.Itoa(proc.PID())
+	path := filepath.Join(dir, pid+".pid")
+	if err := os.WriteFile(path, []byte(pid+"\n"), 0o600); err != nil {
+		return err
+	}
+	go func() { // ends with the process
+		<-proc.Done()
+		_ = os.Remove(path)
+	}()
+	return nil
 }
 
 func (b *kafkaBroker) kill() {

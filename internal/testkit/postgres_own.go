@@ -3,6 +3,7 @@ package testkit
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -40,8 +41,18 @@ func NewPostgres(tb testing.TB, settings ...string) *PostgresCluster {
 		c.settings[name] = value
 	}
 	c.start(0)
-	tb.Cleanup(c.Kill)
+	tb.Cleanup(c.discard)
 	return c
+}
+
+// discard ends the cluster, whatever the test did to it, without waiting for
+// it to write anything out. Not by SIGKILL, so that shared memory is given back.
+func (c *PostgresCluster) discard() {
+	c.signalAll(syscall.SIGCONT)
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = c.server.Stop(over)          // returns over's error: nothing of interest
+	_ = os.RemoveAll(c.server.Dir()) // now rather than when this process ends
 }
 
 func (c *PostgresCluster) start(port int) {
