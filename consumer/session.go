@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -112,7 +113,7 @@ func (w *Worker) open(ctx context.Context) (*session, func(), error) {
 
 	// kgo uses this context when it leaves the group, which must not take for ever.
 	living, kill := context.WithCancel(context.WithoutCancel(ctx))
-	s.client, err = kgo.NewClient(append(broker.Options(w.kafka, w.log), s.options(living)...)...)
+	s.client, err = kgo.NewClient(append(slices.Clone(w.options), s.options(living)...)...)
 	if err != nil {
 		kill()
 		return nil, nil, fmt.Errorf("open Kafka client: %w", err)

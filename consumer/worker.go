@@ -34,6 +34,9 @@ type Deps struct {
 	Schema  func(context.Context) error
 	Log     zerolog.Logger
 	Metrics prometheus.Registerer
+
+	// options are further options of the Kafka clients, for tests.
+	options []kgo.Opt
 }
 
 // Worker is one member of the consumer group. It applies the records of its partitions
@@ -48,6 +51,8 @@ type Worker struct {
 	log          zerolog.Logger
 	metrics      *metrics
 
+	// options are those of every Kafka client.
+	options []kgo.Opt
 	// admin asks about topic and group; it outlives the members of the group.
 	admin  *kgo.Client
 	health health
@@ -69,9 +74,12 @@ func New(d Deps) (*Worker, error) {
 		w.cfg.Appliers = min(4, int(d.Pool.Config().MaxConns))
 	}
 	w.metrics = newMetrics(d.Metrics, w)
+	w.options = append(broker.Options(d.Kafka, w.log), d.options...)
 	var err error
-	w.admin, err = broker.Open(d.Kafka, w.log)
-	return w, err
+	if w.admin, err = kgo.NewClient(w.options...); err != nil {
+		return nil, fmt.Errorf("open Kafka client: %w: check kafka.brokers", err)
+	}
+	return w, nil
 }
 
 // Run consumes until ctx ends, then finishes what is in hand, commits and leaves the
