@@ -26,7 +26,7 @@ help: ## List the targets
 
 .PHONY: build
 build: ## Build bin/hookledger (needs Go only)
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X hookledger/internal/cli.Version=$(VERSION)' -o bin/hookledger .
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X hookledger/internal/observe.Version=$(VERSION)' -o bin/hookledger .
 
 .PHONY: run
 run: build ## Build, then start everything on this machine with development settings
