@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hookledger/internal/cli/app"
+	"hookledger/internal/devstack"
 )
 
 // options are the flags of dev.
@@ -50,8 +51,8 @@ command work beside it. Ctrl-C once drains, twice abandons; neither loses anythi
 	f := c.Flags()
 	f.StringVar(&o.data, "data", ".hookledger", "folder of all data")
 	f.BoolVar(&o.reset, "reset", false, "remove all data first (the development secrets stay)")
-	f.StringVar(&o.listen, "listen", "127.0.0.1:8080", "public address of the receiver")
-	f.StringVar(&o.admin, "admin", "127.0.0.1:9090", "address of health, metrics and pprof")
+	f.StringVar(&o.listen, "listen", "127.0.0.1:8080", "public address of the receiver; port 0 takes a free one")
+	f.StringVar(&o.admin, "admin", "127.0.0.1:9090", "address of health, metrics and pprof; port 0 takes a free one")
 	f.IntVar(&o.kafkaPort, "kafka-port", 9092, "port of Kafka on 127.0.0.1; 0 takes a free one")
 	f.IntVar(&o.postgresPort, "postgres-port", 0, "port of Postgres on 127.0.0.1; 0 takes a free one")
 	f.IntVar(&o.partitions, "partitions", 12, "partitions of a new topic")
@@ -62,9 +63,20 @@ func (o *options) check(a *app.App) error {
 	if a.ConfigFile != "" {
 		return errors.New("dev writes a configuration of its own and takes none: leave --config out, or run the roles `ingest` and `consume`")
 	}
-	for flag, addr := range map[string]string{"--listen": o.listen, "--admin": o.admin} {
-		if _, port, err := net.SplitHostPort(addr); err != nil || !isPort(port) {
-			return fmt.Errorf("%s %s: write host:port, such as 127.0.0.1:8080", flag, addr)
+	for _, f := range []struct {
+		name string
+		addr *string
+	}{{"--listen", &o.listen}, {"--admin", &o.admin}} {
+		host, port, err := net.SplitHostPort(*f.addr)
+		if err != nil || !isPort(port) {
+			return fmt.Errorf("%s %s: write host:port, such as 127.0.0.1:8080", f.name, *f.addr)
+		}
+		if port == "0" { // known before the configuration is written
+			free, err := devstack.FreePort()
+			if err != nil {
+				return err
+			}
+			*f.addr = net.JoinHostPort(host, strconv.Itoa(free))
 		}
 	}
 	if o.partitions < 1 {

@@ -60,8 +60,6 @@ database:
 ingest:
   listen: %s
   admin: %s
-consume:
-  admin: %s # dev shows both roles here
 sources:
   - name: stripe
     provider: stripe
@@ -83,7 +81,7 @@ sources:
     postings:
       - { type: payment.succeeded, account: user_id, amount: amount, unit: minor, currency: currency, direction: credit, movement: payment_id }
       - { type: payment.refunded, account: user_id, amount: amount, unit: minor, currency: currency, direction: debit, movement: refund_id }
-`, quoteList(s.brokers), partitions, strconv.Quote(s.database), strconv.Quote(s.listen), strconv.Quote(s.admin), strconv.Quote(s.admin),
+`, quoteList(s.brokers), partitions, strconv.Quote(s.database), strconv.Quote(s.listen), strconv.Quote(s.admin),
 		strconv.Quote(f.secret("stripe")), strconv.Quote(f.secret("standard")), strconv.Quote(f.secret("acme")))
 }
 

@@ -3,6 +3,7 @@ package sender
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -109,7 +110,7 @@ func (r *run) deliverAll(ctx context.Context) error {
 	close(work)
 	posters.Wait()
 	r.tally.took(time.Since(start))
-	if err := context.Cause(ctx); err != nil && err != context.Canceled {
+	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return nil
@@ -185,9 +186,12 @@ func (r *run) attempt(e event) (answered, error) {
 	if err != nil {
 		a.err = err
 	} else {
-		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // so that the connection is kept
+		_, a.err = io.Copy(io.Discard, resp.Body)
 		_ = resp.Body.Close()
-		a.HTTP, a.Result = resp.StatusCode, result(resp.StatusCode)
+		a.HTTP = resp.StatusCode
+		if a.err == nil { // half an answer is none
+			a.Result = result(resp.StatusCode)
+		}
 		if seconds, err := time.ParseDuration(resp.Header.Get("Retry-After") + "s"); err == nil && a.Result == unknown {
 			a.retryAfter = min(seconds, longestPause)
 		}
