@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 const (
 	// tripAfter is how many deliveries in a row must fail before others are spared the
-	// wait. One slow broker out of several does not get there: the others succeed.
+	// wait.
 	tripAfter = 5
-	// probeEvery is how often a delivery is let through while the circuit is open.
+	// probeEvery is how often a delivery is let through while a circuit is open.
 	probeEvery = 250 * time.Millisecond
 	// askEvery is how often the broker is asked while the circuit is open.
 	askEvery = 500 * time.Millisecond
@@ -22,54 +25,100 @@ const (
 
 var errCircuitOpen = errors.New("the broker does not acknowledge records")
 
-// health is a circuit breaker between deliveries and the broker. While it is open,
-// deliveries are answered 503 without being read, but for one in probeEvery. Only a
-// record that is acknowledged closes it.
-//
-// Readiness follows it, with one exception: a receiver that is not ready gets no
-// deliveries from a load balancer, so none would ever close the circuit. When the broker
-// answers a question, the receiver says ready until the next delivery fails.
+// health knows whether the broker stores what it is sent: as a whole, and partition by
+// partition, since a cluster that lost brokers may store into some and not into others.
+// Without the second, records for one sick partition would fill the buffers, and every
+// delivery would be refused (see the test: 1% of the rest was accepted).
 type health struct {
 	now func() time.Time
+	// partitions is how many the topic has, 0 until the first record is sent.
+	partitions atomic.Int32
+	hash       kgo.TopicPartitioner
 
-	mu         sync.Mutex
-	failures   int
-	open       bool
-	trial      bool
-	lastFailed time.Time
-	lastProbe  time.Time
+	mu    sync.Mutex
+	whole circuit
+	parts map[int32]*circuit
 }
 
-// allow tells whether a delivery may try.
+func newHealth(now func() time.Time, topic string) *health {
+	return &health{now: now, hash: kgo.StickyKeyPartitioner(nil).ForTopic(topic), parts: make(map[int32]*circuit)}
+}
+
+// partitioner returns the client's partitioner: the hash that Kafka's own client uses.
+// It remembers how many partitions there are, so that partitionOf knows beforehand.
+func (h *health) partitioner() kgo.Partitioner {
+	return kgo.BasicConsistentPartitioner(func(string) func(*kgo.Record, int) int {
+		return func(r *kgo.Record, n int) int {
+			h.partitions.Store(int32(n))
+			return h.hash.Partition(r, n) // r has a key, so nothing is kept between calls
+		}
+	})
+}
+
+// partitionOf returns where a record goes, or -1 if that is not known yet.
+func (h *health) partitionOf(r *kgo.Record) int32 {
+	n := int(h.partitions.Load())
+	if n == 0 {
+		return -1
+	}
+	return int32(h.hash.Partition(r, n))
+}
+
+// part returns the circuit of a partition; h.mu is held.
+func (h *health) part(p int32) *circuit {
+	if h.parts[p] == nil {
+		h.parts[p] = &circuit{}
+	}
+	return h.parts[p]
+}
+
+// allow tells whether a delivery may be read.
 func (h *health) allow() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.open {
-		return true
-	}
+	return h.whole.allow(h.now())
+}
+
+// allowAll tells whether records may be sent.
+func (h *health) allowAll(records []*kgo.Record) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	now := h.now()
-	if now.Sub(h.lastProbe) < probeEvery {
-		return false
+	// One delivery probes a partition once, however many of its records go there.
+	asked := make(map[int32]bool, 1)
+	for _, r := range records {
+		p := h.partitionOf(r)
+		if p < 0 || asked[p] {
+			continue
+		}
+		asked[p] = true
+		if !h.part(p).allow(now) {
+			return false
+		}
 	}
-	h.lastProbe = now
 	return true
 }
 
 // worked says that the broker acknowledged a record, also one nobody waited for.
-func (h *health) worked() {
+func (h *health) worked(r *kgo.Record) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.failures, h.open, h.trial = 0, false, false
+	h.whole.worked()
+	h.part(r.Partition).worked()
 }
 
-// failed says that a delivery was not acknowledged.
-func (h *health) failed() {
+// failed says that a delivery failed for want of these records.
+func (h *health) failed(records []*kgo.Record) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.failures++
-	h.lastFailed, h.trial = h.now(), false
-	if h.failures >= tripAfter {
-		h.open = true
+	now := h.now()
+	h.whole.failed(now)
+	failed := make(map[int32]bool, 1)
+	for _, r := range records {
+		if p := h.partitionOf(r); p >= 0 && !failed[p] {
+			failed[p] = true
+			h.part(p).failed(now)
+		}
 	}
 }
 
@@ -77,20 +126,33 @@ func (h *health) failed() {
 func (h *health) answered() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.trial = h.open && h.now().Sub(h.lastFailed) >= rest
+	h.whole.trial = h.whole.open && h.now().Sub(h.whole.lastFailed) >= rest
 }
 
 func (h *health) isOpen() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.open
+	return h.whole.open
+}
+
+// openParts is the number of partitions into which nothing is stored.
+func (h *health) openParts() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := 0
+	for _, c := range h.parts {
+		if c.open {
+			n++
+		}
+	}
+	return n
 }
 
 // ready tells why deliveries would not be stored; nil if they would, or may.
 func (h *health) ready() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.open && !h.trial {
+	if h.whole.open && !h.whole.trial {
 		return errCircuitOpen
 	}
 	return nil
@@ -114,5 +176,40 @@ func (h *health) watch(ctx context.Context, ask func(context.Context) error) {
 			h.answered()
 		}
 		cancel()
+	}
+}
+
+// circuit is open while deliveries fail: then they are refused at once, but for one in
+// probeEvery. Only a record that is acknowledged closes it.
+//
+// Readiness follows it, with one exception: a receiver that is not ready gets no
+// deliveries from a load balancer, so none would ever close the circuit. When the broker
+// answers a question, the receiver is ready on trial, until the next delivery fails.
+type circuit struct {
+	failures   int
+	open       bool
+	trial      bool
+	lastFailed time.Time
+	lastProbe  time.Time
+}
+
+func (c *circuit) allow(now time.Time) bool {
+	if !c.open {
+		return true
+	}
+	if now.Sub(c.lastProbe) < probeEvery {
+		return false
+	}
+	c.lastProbe = now
+	return true
+}
+
+func (c *circuit) worked() { c.failures, c.open, c.trial = 0, false, false }
+
+func (c *circuit) failed(now time.Time) {
+	c.failures++
+	c.lastFailed, c.trial = now, false
+	if c.failures >= tripAfter {
+		c.open = true
 	}
 }

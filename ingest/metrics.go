@@ -74,5 +74,6 @@ func (s *Server) registerGauges(reg prometheus.Registerer) error {
 			}
 			return 0
 		}),
+		gauge("partition_circuits_open", "Partitions for which deliveries are answered 503 because the broker acknowledges nothing there.", func() float64 { return float64(s.health.openParts()) }),
 	)
 }

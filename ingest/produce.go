@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -40,14 +41,14 @@ type producer struct {
 
 // producerOptions are the options of the client that decide what an acknowledgement
 // means and what memory a broker that is away can cost.
-func producerOptions(c Config, topic string) []kgo.Opt {
+func producerOptions(c Config, topic string, h *health) []kgo.Opt {
 	return []kgo.Opt{
 		kgo.DefaultProduceTopic(topic),
 		// All in-sync replicas, and a sequence per partition so that a repeated request
 		// is stored once. Both are kgo's defaults, written down because the promise
 		// stands on them. Topics are never created by producing.
 		kgo.RequiredAcks(kgo.AllISRAcks()),
-		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)),
+		kgo.RecordPartitioner(h.partitioner()),
 		kgo.ProducerLinger(linger),
 		kgo.ProducerBatchMaxBytes(int32(c.MaxBodyBytes + recordOverheadBytes)),
 		kgo.MaxBufferedRecords(c.MaxBufferedRecords),
@@ -55,8 +56,8 @@ func producerOptions(c Config, topic string) []kgo.Opt {
 		// A broker that waits for replicas answers when we stop waiting for it.
 		kgo.ProduceRequestTimeout(c.AckTimeout),
 		// A record that nobody waits for and that was certainly not stored is dropped
-		// after a while: else one partition without enough replicas would fill the
-		// buffers for all. kgo drops none whose fate is unknown (v1.22.3, maybeFailErr).
+		// after a while, so that what one partition without enough replicas holds of the
+		// buffers is given back. kgo drops none whose fate is unknown (v1.22.3, maybeFailErr).
 		kgo.RecordDeliveryTimeout(max(2*c.AckTimeout, 2*time.Second)),
 		// A broker that is back is found within a second, not within kgo's five.
 		kgo.RetryBackoffFn(backoff),
@@ -76,8 +77,11 @@ func (p *producer) produce(records []*kgo.Record) (acknowledged, error) {
 	if len(records) == 0 {
 		return acknowledged{sealed: true}, nil
 	}
+	if !p.health.allowAll(records) {
+		return acknowledged{}, fmt.Errorf("produce %d records: %w", len(records), errCircuitOpen)
+	}
 	begun := time.Now()
-	w := &waiting{producer: p, left: len(records), settled: make(chan struct{})}
+	w := &waiting{producer: p, out: slices.Clone(records), settled: make(chan struct{})}
 	for _, r := range records {
 		p.client.TryProduce(context.Background(), r, w.promise)
 	}
@@ -88,14 +92,17 @@ func (p *producer) produce(records []*kgo.Record) (acknowledged, error) {
 	case <-timer.C:
 		w.settle(errAckTimeout)
 	}
-	err, unknown := w.leave()
+	err, out, unknown := w.leave()
 	p.metrics.ackDuration.WithLabelValues(result(err)).Observe(time.Since(begun).Seconds())
-	if err != nil {
-		p.health.failed()
-		p.metrics.unknown.Add(float64(unknown))
-		return acknowledged{}, fmt.Errorf("produce %d records: %w", len(records), err)
+	if err == nil {
+		return acknowledged{sealed: true}, nil
 	}
-	return acknowledged{sealed: true}, nil
+	// Full buffers say nothing about the partition of this record.
+	if !errors.Is(err, errBufferFull) {
+		p.health.failed(out)
+	}
+	p.metrics.unknown.Add(float64(unknown))
+	return acknowledged{}, fmt.Errorf("produce %d records: %w", len(records), err)
 }
 
 func result(err error) string {
@@ -110,21 +117,28 @@ type waiting struct {
 	producer *producer
 	settled  chan struct{}
 
-	mu   sync.Mutex
-	left int
-	err  error
-	done bool
-	gone bool
+	mu sync.Mutex
+	// out are the records without an acknowledgement; failed of them are not on their
+	// way any more.
+	out    []*kgo.Record
+	failed int
+	err    error
+	done   bool
+	gone   bool
 }
 
 // promise is called by the client once per record. It must not block.
-func (w *waiting) promise(_ *kgo.Record, err error) {
+func (w *waiting) promise(r *kgo.Record, err error) {
 	if err == nil {
-		w.producer.health.worked()
+		w.producer.health.worked(r)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.left--
+	if err == nil {
+		w.out = slices.DeleteFunc(w.out, func(o *kgo.Record) bool { return o == r })
+	} else {
+		w.failed++
+	}
 	switch {
 	case w.gone:
 		w.producer.metrics.late.WithLabelValues(result(err)).Inc()
@@ -132,7 +146,7 @@ func (w *waiting) promise(_ *kgo.Record, err error) {
 		w.settleLocked(errBufferFull)
 	case err != nil:
 		w.settleLocked(fmt.Errorf("%w: %w", errNotStored, err))
-	case w.left == 0:
+	case len(w.out) == 0:
 		w.settleLocked(nil)
 	}
 }
@@ -151,10 +165,11 @@ func (w *waiting) settleLocked(err error) {
 	}
 }
 
-// leave returns how the waiting ended and how many records are still on their way.
-func (w *waiting) leave() (err error, unknown int) {
+// leave returns how the waiting ended, which records were not acknowledged by then, and
+// how many of them are still on their way.
+func (w *waiting) leave() (err error, out []*kgo.Record, unknown int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.gone = true
-	return w.err, w.left
+	return w.err, slices.Clone(w.out), len(w.out) - w.failed
 }

@@ -151,6 +151,8 @@ func refusedRecord(err error) *refusal {
 	switch {
 	case errors.Is(err, errBufferFull):
 		return &refusal{overloaded, "buffer_full", ""}
+	case errors.Is(err, errCircuitOpen):
+		return &refusal{unavailable, "partition_circuit_open", ""}
 	case errors.Is(err, errAckTimeout):
 		return &refusal{notAcknowledged, "ack_timeout", ""}
 	}

@@ -98,7 +98,7 @@ func NewServer(d Deps) (*Server, error) {
 	// A flood of bad deliveries is counted in full and logged in part.
 	s.refusals = d.Log.Sample(&zerolog.BurstSampler{Burst: 20, Period: time.Second})
 	s.budget.limit = int64(d.Config.MaxInflightBytes)
-	s.health = &health{now: time.Now}
+	s.health = newHealth(time.Now, d.Topic)
 	if err := s.openDoors(d.Sources); err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func NewServer(d Deps) (*Server, error) {
 	if s.metrics, err = newMetrics(d.Registerer); err != nil {
 		return nil, fmt.Errorf("register metrics of ingest: %w", err)
 	}
-	s.client, err = kgo.NewClient(append(append([]kgo.Opt{}, d.Kafka...), producerOptions(d.Config, d.Topic)...)...)
+	s.client, err = kgo.NewClient(append(append([]kgo.Opt{}, d.Kafka...), producerOptions(d.Config, d.Topic, s.health)...)...)
 	if err != nil {
 		return nil, fmt.Errorf("open Kafka client: %w: check kafka.brokers", err)
 	}

@@ -82,6 +82,9 @@ type options struct {
 	brokers []string
 	level   zerolog.Level
 	stopped bool
+	now     func() time.Time
+	// beforeRun is called when the broker is there and the server is not.
+	beforeRun func(*bundle)
 }
 
 // setup runs a server against a broker of its own.
@@ -103,6 +106,9 @@ func setup(t testing.TB, o options) *bundle {
 	if o.config != nil {
 		o.config(&config)
 	}
+	if o.beforeRun != nil {
+		o.beforeRun(b)
+	}
 	brokers := cluster.ListenAddrs()
 	if o.brokers != nil {
 		brokers = o.brokers
@@ -110,7 +116,7 @@ func setup(t testing.TB, o options) *bundle {
 	b.server, err = NewServer(Deps{
 		Config: config, Sources: b.sources, Topic: topic,
 		Kafka:      append([]kgo.Opt{kgo.SeedBrokers(brokers...), kgo.MetadataMinAge(250 * time.Millisecond)}, o.kafka...),
-		Registerer: b.reg, Log: zerolog.New(b.logs).Level(o.level),
+		Registerer: b.reg, Log: zerolog.New(b.logs).Level(o.level), Now: o.now,
 	})
 	if err != nil {
 		t.Fatal(err)
