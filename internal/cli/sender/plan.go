@@ -88,6 +88,10 @@ func newEvent(source *provider.Source, o *Options, i int) (event, error) {
 		OccurredAt: firstOccurred.Add(time.Duration(i) * time.Second), Live: true,
 	}
 	d, err := source.Compose(fact)
+	if err != nil && fact.Amount < 0 {
+		fact.Amount = -fact.Amount // the source has no rule that debits
+		d, err = source.Compose(fact)
+	}
 	if err != nil {
 		return event{}, err
 	}
