@@ -79,7 +79,7 @@ func TestHelp_OfEveryCommandIsGolden(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r.stdout != string(want) {
-			t.Errorf("%s differs from its golden file (go test ./internal/cli -update):\n%s", name, r.stdout)
+			t.Errorf("%s differs from its golden file (go test ./internal/cli -args -update):\n%s", name, r.stdout)
 		}
 		for i, line := range strings.Split(r.stdout, "\n") {
 			if len([]rune(line)) > 140 {

@@ -55,8 +55,8 @@ func Build() BuildInfo {
 	return b
 }
 
-// registerBuild exposes b as a metric that is always 1.
-func registerBuild(reg prometheus.Registerer, b BuildInfo) {
+// RegisterBuild exposes b as a metric that is always 1.
+func RegisterBuild(reg prometheus.Registerer, b BuildInfo) {
 	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "hookledger_observe_build_info",
 		Help: "Always 1; the labels say which program runs.",

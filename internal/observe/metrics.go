@@ -13,6 +13,6 @@ func NewRegistry() *prometheus.Registry {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
-	registerBuild(reg, Build())
+	RegisterBuild(reg, Build())
 	return reg
 }

@@ -88,8 +88,9 @@ func Markdown(docs []Doc) string {
 	return b.String()
 }
 
-// descText is how client_golang prints a Desc, whose fields it keeps to itself.
-var descText = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: ("(?:[^"\\]|\\.)*"), constLabels: \{.*\}, variableLabels: \{(.*)\}`)
+// descText is how client_golang (v1.24, v1.25) prints a Desc, whose fields it keeps to
+// itself.
+var descText = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: ("(?:[^"\\]|\\.)*"),(?: unit: "[^"]*",)? constLabels: \{.*\}, variableLabels: \{(.*)\}\}$`)
 
 func parseDesc(s string) (Doc, bool) {
 	m := descText.FindStringSubmatch(s)

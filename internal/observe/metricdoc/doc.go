@@ -10,7 +10,7 @@
 //	every package's metrics ──Register──▶ Recorder ──Docs──▶ Markdown ──▶ METRICS.md
 //
 // A test of the commands builds the metrics of every role and compares the result
-// with the file; `go test ./internal/cli -run Metrics -update` writes it anew.
+// with the file; `go test ./internal/cli -run Metrics -args -update` writes it anew.
 //
 // # Failure modes
 //
