@@ -33,9 +33,10 @@ const (
 // Delivery is one HTTP attempt as its client saw it, one line of a history.
 type Delivery struct {
 	Seed uint64 `json:"seed"`
-	// I numbers the deliveries of a run.
-	I  int       `json:"i"`
-	T0 time.Time `json:"t0"`
+	// I numbers the deliveries of a run, Attempt the attempts of one.
+	I       int       `json:"i"`
+	Attempt int64     `json:"attempt,omitempty"`
+	T0      time.Time `json:"t0"`
 
 	Source  string `json:"source"`
 	EventID string `json:"event_id"`
