@@ -144,7 +144,7 @@ func (r *run) transact(ctx context.Context, items []item, start int64) (_ Commit
 		return none, plan.waiting(), err
 	}
 	if err := r.lock(ctx, t, plan); err != nil {
-		return none, nil, err
+		return none, nil, classify(err)
 	}
 	w := newWriting(r.batch, plan, start)
 	if err := w.write(ctx, t); err != nil {

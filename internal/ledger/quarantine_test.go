@@ -166,10 +166,10 @@ func TestApply_AmountsThatNoConstraintAllows(t *testing.T) {
 	b := setup(t)
 	// A mapper that does not check: the constraints do.
 	c := b.apply(paid(t, "evt_1", "alice", schema.MaxAmount+1), paid(t, "evt_2", "alice", 5), paid(t, "evt_3", "alice", 0),
-		paid(t, "evt_4", "a\x00b", 1), paid(t, "evt_5", "bob", 1))
-	b.outcomes(c, map[Outcome]int64{Applied: 2, Quarantined: 3})
-	if got := query1[int64](t, b.pool, `select count(*) from quarantined_events where reason = 'refused_by_database'`); got != 3 {
-		t.Errorf("got %d, want 3", got)
+		paid(t, "evt_4", "a\x00b", 1), paid(t, "evt_5", "bob", 1), event(t, "evt_6", body{Status: status("o\x00", "s", testNow, 0)}))
+	b.outcomes(c, map[Outcome]int64{Applied: 2, Quarantined: 4})
+	if got := query1[int64](t, b.pool, `select count(*) from quarantined_events where reason = 'refused_by_database'`); got != 4 {
+		t.Errorf("got %d, want 4", got)
 	}
 	b.lawful()
 }
@@ -262,7 +262,9 @@ func TestApply_SurgeOfQuarantineIsRaisedOnceUntilAcknowledged(t *testing.T) {
 			b.apply(event(t, fmt.Sprintf("bad_%d", n), body{Bad: schema.ReasonBadAmount}), paid(t, fmt.Sprintf("good_%d", n), "alice", 1))
 		}
 	}
-	surges := func() int64 { return query1[int64](t, b.pool, `select count(*) from incidents where kind = 'quarantine_surge'`) }
+	surges := func() int64 {
+		return query1[int64](t, b.pool, `select count(*) from incidents where kind = 'quarantine_surge'`)
+	}
 	bad(20)
 	if got := surges(); got != 0 {
 		t.Fatalf("after 20: got %d incidents, want none", got)

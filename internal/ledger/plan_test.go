@@ -1,0 +1,160 @@
+package ledger
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"hookledger/schema"
+)
+
+// No plan of the hot path reads a whole table, whatever the statistics say: of tables
+// never analysed, analysed while they were empty, and analysed since.
+func TestQueries_PlansUseTheirIndexes(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ctx := t.Context()
+	var events []schema.Event
+	for i := range 300 {
+		events = append(events, event(t, fmt.Sprintf("evt_%d", i), body{
+			Postings: []schema.Posting{pays(fmt.Sprintf("acc_%d", i), 1, fmt.Sprintf("m%d", i))},
+			Status:   status(fmt.Sprintf("obj_%d", i), "s", testNow, 0)}))
+	}
+	calls := hotCalls(t, events)
+	check := func(when string) {
+		t.Helper()
+		for _, c := range calls {
+			plan := b.explain(c)
+			for line := range strings.SplitSeq(plan, "\n") {
+				// The ring has one row; what a CTE or unnest holds is the batch.
+				if strings.Contains(line, "Seq Scan") && !strings.Contains(line, "event_ring") {
+					t.Errorf("%s: %s:\n%s", when, c.query.name, plan)
+				}
+			}
+		}
+	}
+	check("never analysed, empty")
+	if _, err := b.pool.Exec(ctx, `analyze`); err != nil {
+		t.Fatal(err)
+	}
+	check("analysed while empty")
+	for at := 0; at < 6000; at += 300 {
+		for i := range events {
+			events[i].ID = fmt.Sprintf("grow_%d", at+i)
+		}
+		b.ledger.mapper = func(e *schema.Event) (schema.Meaning, error) {
+			m, err := mapBody(e)
+			m.Postings[0].Movement = e.ID
+			return m, err
+		}
+		b.apply(events...)
+	}
+	check("grown since")
+	if _, err := b.pool.Exec(ctx, `analyze`); err != nil {
+		t.Fatal(err)
+	}
+	check("analysed")
+	if _, err := b.pool.Exec(ctx, `update event_ring set forgotten_count = 1`); err != nil {
+		t.Fatal(err)
+	}
+	check("after something was forgotten")
+}
+
+// hotCalls are the statements of a batch that has everything in it.
+func hotCalls(t *testing.T, events []schema.Event) []call {
+	t.Helper()
+	bad, other := event(t, "bad", body{Bad: "bad_amount"}), paid(t, "evt_0", "alice", 7)
+	batch := Batch{Position: testPosition}
+	for i, e := range append(append([]schema.Event{}, events...), bad, other) {
+		batch.Records = append(batch.Records, record(int64(i), e))
+	}
+	items, _ := decode(batch.Records)
+	p := &planner{mapper: mapBody, known: map[schema.EventKey]*known{}}
+	plan, err := p.decide(items)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan.settleStatuses(map[object]*state{})
+	w := newWriting(&batch, plan, 0)
+	var keys []schema.EventKey
+	var updates []*candidate
+	for _, c := range plan.order {
+		keys = append(keys, c.item.key)
+		updates = append(updates, &candidate{item: c.item, stored: &known{}})
+	}
+	for i := range w.entries {
+		w.entries[i].written = true
+	}
+	sums, err := w.sums()
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyArg := sortedKeys(keys).arg()
+	position := []arg{textArg("c"), uuidArg([16]byte{7}), int4Arg(0)}
+	return []call{
+		{query: queryLockProgress, args: position},
+		{query: queryKnown, args: []arg{keyArg}},
+		{query: queryConflictsKnown, args: []arg{keyArg}},
+		lockStates(plan.objects(), nil),
+		{query: queryLockEvents, args: []arg{keyArg}},
+		{query: queryUpdateEvents, args: w.eventUpdates(updates)},
+		{query: queryInsertEvents, args: w.eventInserts(plan.order)},
+		{query: queryInsertEntries, args: w.entryInserts()},
+		{query: queryOtherEntries, args: []arg{keyArg, keyArg}},
+		{query: queryQuarantine, args: w.quarantineInserts()},
+		{query: queryConflicts, args: w.conflictInserts()},
+		accountAdds(sums),
+		stateMoves(w.movedStates()),
+		{query: queryOutcomes, args: []arg{textArg("same_effect"), keyArg}},
+		{query: queryResolveQuarantine, args: []arg{uuidArg([16]byte{7}), int4Arg(0), int8Arg(0), int8Arg(1000), int8Column(0).arg()}},
+		{query: queryAdvance, args: append(position, int8Arg(1), int8Arg(0), int4Arg(0))},
+	}
+}
+
+// explain returns the plan of c under the settings of the hot path.
+func (b *bundle) explain(c call) string {
+	b.tb.Helper()
+	ctx := b.tb.Context()
+	conn, err := b.pool.Acquire(ctx)
+	if err != nil {
+		b.tb.Fatal(err)
+	}
+	tx := &transaction{conn: conn}
+	defer tx.end(ctx)
+	var lines []string
+	explained := c
+	explained.query.sql = "explain " + c.query.sql
+	explained.row = func(v [][]byte) error {
+		lines = append(lines, string(v[0]))
+		return nil
+	}
+	if err := tx.trip(ctx, call{query: queryBegin}, call{query: querySettings, args: b.ledger.settings}, explained); err != nil {
+		b.tb.Fatalf("explain %s: %v", c.query.name, err)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Once something was forgotten, asking the entries about events that nobody knows may
+// not cost a comparison of each with each.
+func TestQueries_FilterStaysLinearOnceSomethingIsForgotten(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	if _, err := b.pool.Exec(t.Context(), `update event_ring set forgotten_count = 1`); err != nil {
+		t.Fatal(err)
+	}
+	plan := b.explain(call{query: queryKnown, args: []arg{sortedKeys([]schema.EventKey{{1}, {2}}).arg()}})
+	if !strings.Contains(plan, "hashed SubPlan") || strings.Contains(plan, "Nested Loop Anti") {
+		t.Errorf("got the plan\n%s\nwant a hashed subplan", plan)
+	}
+}
+
+// Times survive the way to Postgres and back.
+func TestParams_Times(t *testing.T) {
+	t.Parallel()
+	for _, want := range []time.Time{testNow, time.Date(1, 1, 1, 0, 0, 0, 1000, time.UTC), time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)} {
+		if got := readTime(appendTime(nil, want)); !got.Equal(want) {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
