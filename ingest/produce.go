@@ -57,7 +57,9 @@ func producerOptions(c Config, topic string, h *health) []kgo.Opt {
 		kgo.ProduceRequestTimeout(c.AckTimeout),
 		// A record that nobody waits for and that was certainly not stored is dropped
 		// after a while, so that what one partition without enough replicas holds of the
-		// buffers is given back. kgo drops none whose fate is unknown (v1.22.3, maybeFailErr).
+		// buffers is given back. kgo drops none whose fate is unknown (v1.22.3, maybeFailErr). Age
+		// counts from the record's timestamp, which is received_at: a clock that jumps
+		// ahead makes some deliveries 503.
 		kgo.RecordDeliveryTimeout(max(2*c.AckTimeout, 2*time.Second)),
 		// A broker that is back is found within a second, not within kgo's five.
 		kgo.RetryBackoffFn(backoff),
