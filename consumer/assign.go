@@ -27,6 +27,7 @@ var (
 // broker as long as the assignment stands: ctx ends with that. Partitions left out of
 // the answer are not read.
 func (s *session) onAssigned(ctx context.Context, fetched map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
+	<-s.opened
 	var ids []int32
 	for id := range fetched[s.topic] {
 		ids = append(ids, id)
@@ -72,6 +73,7 @@ func (s *session) position(ctx context.Context, ids []int32) (map[int32]verdict,
 	verdicts := make(map[int32]verdict, len(ids))
 	suspected := make(map[int32]rule)
 	assignment := rand.Text()
+	defer s.w.health.positioned(nil)
 	for attempt := 1; ; attempt++ {
 		err := s.positionRound(ctx, ids, assignment, verdicts, suspected)
 		switch {
@@ -83,6 +85,7 @@ func (s *session) position(ctx context.Context, ids []int32) (map[int32]verdict,
 			return verdicts, nil
 		}
 		wait := confirmAfter
+		s.w.health.positioned(err)
 		if err != nil {
 			wait = backoff(attempt)
 			s.w.metrics.retries.WithLabelValues(classOf(err)).Inc()
@@ -210,9 +213,15 @@ func (s *session) tell(id int32, v verdict) {
 	event.Int32("partition", id).Int("rule", int(v.rule)).Int64("next", v.start).Bool("waits", v.waits).Msg("partition assigned")
 }
 
+// onJoined runs after each rebalance, before onAssigned.
+func (s *session) onJoined(context.Context, *kgo.Client, map[string][]int32) {
+	s.w.health.joined(nil)
+}
+
 // onRevoked gives partitions back in good order: what is in hand ends, or is rolled
 // back if it takes too long, and Kafka is told before another worker asks.
 func (s *session) onRevoked(_ context.Context, _ *kgo.Client, revoked map[string][]int32) {
+	<-s.opened
 	ids := revoked[s.topic]
 	if len(ids) == 0 {
 		return
@@ -230,6 +239,7 @@ func (s *session) onRevoked(_ context.Context, _ *kgo.Client, revoked map[string
 // onLost drops partitions that may have another owner already: their work is rolled
 // back and nothing is committed.
 func (s *session) onLost(_ context.Context, _ *kgo.Client, lost map[string][]int32) {
+	<-s.opened
 	ids := lost[s.topic]
 	if len(ids) == 0 {
 		return

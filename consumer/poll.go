@@ -59,9 +59,11 @@ func (s *session) fetchFailed(_ string, id int32, err error) {
 	case errors.As(err, &group):
 		// The client rejoins by itself.
 		s.w.metrics.retries.WithLabelValues("group").Inc()
-		s.w.health.groupFailed(err)
+		s.w.health.joined(err)
 		s.w.log.Warn().Err(err).Msg("group membership failed: joining again")
 	default:
+		// A new client is tried after the next check, except for a batch too large to
+		// unpack, which a new client would not read either.
 		s.w.metrics.retries.WithLabelValues("fetch").Inc()
 		s.w.health.partitionFails(id, err)
 		s.w.log.Warn().Err(err).Int32("partition", id).Msg("partition cannot be read")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"hookledger/internal/broker"
@@ -37,7 +38,10 @@ type session struct {
 	clusterID string
 	topicID   [16]byte
 
+	// client is set when opened is closed: the group may call back while the client is
+	// still being made.
 	client  *kgo.Client
+	opened  chan struct{}
 	queues  *queues
 	commits *commits
 	waiting idSet
@@ -103,7 +107,7 @@ func (w *Worker) open(ctx context.Context) (*session, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &session{w: w, topic: w.kafka.Topic, clusterID: clusterID, topicID: topicID, checkNow: make(chan struct{}, 1)}
+	s := &session{w: w, topic: w.kafka.Topic, clusterID: clusterID, topicID: topicID, opened: make(chan struct{}), checkNow: make(chan struct{}, 1)}
 	s.ctx, s.fail = context.WithCancelCause(context.WithoutCancel(ctx))
 	s.queues = newQueues(limits{
 		batchRecords: w.cfg.BatchMaxRecords, batchBytes: w.cfg.BatchMaxBytes,
@@ -119,12 +123,15 @@ func (w *Worker) open(ctx context.Context) (*session, func(), error) {
 		return nil, nil, fmt.Errorf("open Kafka client: %w", err)
 	}
 	s.commits.client = s.client
+	close(s.opened)
 	return s, func() {
 		timer := time.AfterFunc(leaveTimeout, kill)
 		defer timer.Stop()
 		defer kill()
 		s.client.CloseAllowingRebalance()
-		w.leaveStatic(ctx)
+		if !errors.Is(context.Cause(s.ctx), kerr.FencedInstanceID) { // else another worker would leave
+			w.leaveStatic(ctx)
+		}
 	}, nil
 }
 
@@ -146,6 +153,7 @@ func (s *session) options(living context.Context) []kgo.Opt {
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
 		kgo.AdjustFetchOffsetsFn(s.onAssigned),
+		kgo.OnPartitionsAssigned(s.onJoined),
 		kgo.OnPartitionsRevoked(s.onRevoked),
 		kgo.OnPartitionsLost(s.onLost),
 		// Between a poll and the queues nothing may be revoked: records of the old

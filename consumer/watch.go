@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"hookledger/internal/broker"
 	"hookledger/internal/ledger"
 )
@@ -24,6 +26,9 @@ type health struct {
 	probed   bool
 	postgres error
 	group    error
+	// join is why the last attempt to join the group failed, positions why the rules
+	// could not look.
+	join, positions error
 	// unread are partitions that cannot be fetched.
 	unread map[int32]error
 	// lastApplied is when Postgres last took a batch.
@@ -36,10 +41,25 @@ func (h *health) applied() {
 	h.lastApplied = time.Now()
 }
 
-func (h *health) groupFailed(err error) {
+// grouped notes what came of asking the coordinator.
+func (h *health) grouped(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.group = err
+}
+
+// joined notes what came of joining the group.
+func (h *health) joined(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.join = err
+}
+
+// positioned notes what came of looking up positions.
+func (h *health) positioned(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.positions = err
 }
 
 func (h *health) partitionFails(id int32, err error) {
@@ -65,6 +85,20 @@ func (h *health) forgetPartitions() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	clear(h.unread)
+	h.positions = nil
+}
+
+// unreadable returns why some partition cannot be read although a new client might.
+func (h *health) unreadable() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var large *kgo.ErrDecompressTooLarge
+	for id, err := range h.unread {
+		if !errors.As(err, &large) {
+			return fmt.Errorf("read partition %d: %w", id, err)
+		}
+	}
+	return nil
 }
 
 // Ready returns nil when Postgres, its schema and the group's coordinator are in reach
@@ -98,6 +132,10 @@ func (h *health) ready() error {
 		return fmt.Errorf("Postgres: %w", h.postgres)
 	case h.group != nil:
 		return fmt.Errorf("group coordinator: %w", h.group)
+	case h.join != nil:
+		return fmt.Errorf("join group: %w", h.join)
+	case h.positions != nil:
+		return fmt.Errorf("find positions: %w", h.positions)
 	}
 	for id, err := range h.unread {
 		return fmt.Errorf("partition %d cannot be read: %w", id, err)
@@ -147,7 +185,7 @@ func (w *Worker) probeGroup(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	_, err := broker.CommittedOffsets(ctx, w.admin, w.kafka.Group, w.kafka.Topic)
-	w.health.groupFailed(err)
+	w.health.grouped(err)
 }
 
 // watch compares positions with Postgres and with the log until ctx ends, every check
@@ -201,6 +239,11 @@ func (s *session) checkPositions(ctx context.Context) error {
 			s.fail(&positionLost{p.id, "progress_check", fmt.Errorf("Postgres does not hold what was settled up to %d", p.next)})
 			return nil
 		}
+	}
+	if err := s.w.health.unreadable(); err != nil {
+		// The client does not come back to such a partition by itself.
+		s.fail(err)
+		return nil
 	}
 	if err := s.checkWaiting(ctx); err != nil {
 		return err
