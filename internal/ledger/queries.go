@@ -210,13 +210,14 @@ update processed_events
  where event_key = any ((select $2::uuid[])::uuid[]) and processed_at = now()`}
 
 // queryAdvance writes the next offset. A row that is ahead stays where it is: its
-// owner was faster. With that the statement timeout ends, because a COMMIT that is
+// owner was faster; it keeps its leader epoch too, for an older one beside its offset
+// looks like a log that was cut. With that the statement timeout ends, because a COMMIT that is
 // cancelled while it waits for a standby has committed, but on one machine.
 // Index: consumer_progress_pkey.
 var queryAdvance = query{"advance progress", `
 update consumer_progress
    set next_offset = greatest(next_offset, $4), from_offset = greatest(from_offset, $5),
-       leader_epoch = $6, updated_at = now()
+       leader_epoch = case when $4 >= next_offset then $6 else leader_epoch end, updated_at = now()
  where cluster_id = $1 and topic_id = $2 and partition = $3
 returning set_config('statement_timeout', '0', true)`}
 
