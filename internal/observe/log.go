@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/mattn/go-isatty"
@@ -41,7 +43,20 @@ func NewLogger(w io.Writer, level, format string) (zerolog.Logger, error) {
 }
 
 func console(w io.Writer, color bool) io.Writer {
-	return zerolog.ConsoleWriter{Out: w, NoColor: !color || os.Getenv("NO_COLOR") != "", TimeFormat: time.TimeOnly}
+	return zerolog.ConsoleWriter{
+		Out: w, NoColor: !color || os.Getenv("NO_COLOR") != "", TimeFormat: time.TimeOnly,
+		FormatMessage: printable,
+	}
+}
+
+// printable quotes a message that holds more than printable characters. The writer
+// does so with fields, but prints messages as they are (zerolog 1.35).
+func printable(message any) string {
+	s, _ := message.(string)
+	if q := strconv.Quote(s); strings.ContainsRune(q, '\\') {
+		return q
+	}
+	return s
 }
 
 func isTerminal(w io.Writer) bool {

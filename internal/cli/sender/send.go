@@ -54,15 +54,23 @@ func Send(ctx context.Context, source *provider.Source, opts Options, historyFil
 	if err := opts.check(); err != nil {
 		return Summary{}, err
 	}
+	h, err := openHistory(historyFile)
+	if err != nil {
+		return Summary{}, err
+	}
+	summary, err := send(ctx, source, opts, h)
+	if closeErr := h.close(); err == nil {
+		err = closeErr
+	}
+	return summary, err
+}
+
+func send(ctx context.Context, source *provider.Source, opts Options, h *history) (Summary, error) {
 	secret, err := secretOf(source, time.Now())
 	if err != nil {
 		return Summary{}, err
 	}
 	if _, err := newEvent(source, &opts, 0); err != nil {
-		return Summary{}, err
-	}
-	h, err := openHistory(historyFile)
-	if err != nil {
 		return Summary{}, err
 	}
 	transport := &http.Transport{MaxIdleConnsPerHost: opts.Concurrency, MaxConnsPerHost: opts.Concurrency, IdleConnTimeout: time.Minute}
@@ -75,9 +83,6 @@ func Send(ctx context.Context, source *provider.Source, opts Options, historyFil
 		attempts: make([]atomic.Int64, opts.Count),
 	}
 	err = r.deliverAll(ctx)
-	if closeErr := h.close(); err == nil {
-		err = closeErr
-	}
 	return r.tally.summary(source.Name(), r.url, &opts), err
 }
 
