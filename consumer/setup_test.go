@@ -79,8 +79,16 @@ func setupOn(tb testing.TB, partitions int32, pool *pgxpool.Pool) *bundle {
 	cluster := testkit.Kfake(tb, kfake.GroupMinSessionTimeout(100*time.Millisecond))
 	kafka := broker.DefaultConfig()
 	kafka.Brokers = cluster.ListenAddrs()
+	b := setupWith(tb, partitions, pool, kafka)
+	b.cluster = cluster
+	return b
+}
+
+// setupWith is setup on any Kafka.
+func setupWith(tb testing.TB, partitions int32, pool *pgxpool.Pool, kafka broker.Config) *bundle {
+	tb.Helper()
 	kafka.Partitions, kafka.Replication, kafka.Durability = int(partitions), 1, broker.Single
-	b := &bundle{tb: tb, cluster: cluster, pool: pool, kafka: kafka, cfg: DefaultConfig()}
+	b := &bundle{tb: tb, pool: pool, kafka: kafka, cfg: DefaultConfig()}
 	b.cfg.SessionTimeout = 3 * time.Second
 	b.cfg.CheckInterval = 300 * time.Millisecond
 	var err error
