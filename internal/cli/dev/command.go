@@ -22,6 +22,7 @@ type options struct {
 	kafkaPort    int
 	postgresPort int
 	partitions   int
+	noWorker     bool
 }
 
 // Command makes `hookledger dev`.
@@ -40,6 +41,7 @@ command work beside it. Ctrl-C once drains, twice abandons; neither loses anythi
 		Args: cobra.NoArgs,
 		Example: `  hookledger dev
   hookledger dev --reset                          # forget everything first
+  hookledger dev --no-worker                      # run workers beside it: hookledger consume
   hookledger dev --listen 127.0.0.1:8090 --admin 127.0.0.1:9095 --kafka-port 19092`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(a); err != nil {
@@ -56,6 +58,7 @@ command work beside it. Ctrl-C once drains, twice abandons; neither loses anythi
 	f.IntVar(&o.kafkaPort, "kafka-port", 9092, "port of Kafka on 127.0.0.1; 0 takes a free one")
 	f.IntVar(&o.postgresPort, "postgres-port", 0, "port of Postgres on 127.0.0.1; 0 takes a free one")
 	f.IntVar(&o.partitions, "partitions", 12, "partitions of a new topic")
+	f.BoolVar(&o.noWorker, "no-worker", false, "leave the worker out, for `hookledger consume` beside it")
 	return c
 }
 

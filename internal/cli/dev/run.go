@@ -69,11 +69,11 @@ func run(ctx context.Context, a *app.App, o options) error {
 	if err := prepare(ctx, cfg, log); err != nil {
 		return err
 	}
-	r, err := newRunning(ctx, cfg, log)
+	r, err := newRunning(ctx, cfg, log, !o.noWorker)
 	if err != nil {
 		return err
 	}
-	defer r.pool.Close()
+	defer r.close()
 	stopReloading := roles.ReloadOnSignal(a, r.server, log)
 	defer stopReloading()
 	return r.run(ctx, a, parts, func() error { return printBanner(a, cfg, o, parts, r, time.Since(began)) })
@@ -159,7 +159,7 @@ func createDatabase(ctx context.Context, url string) error {
 	return nil
 }
 
-// running are the roles of this process.
+// running are the roles of this process. Worker and pool are nil with --no-worker.
 type running struct {
 	server *ingest.Server
 	worker *consumer.Worker
@@ -169,7 +169,7 @@ type running struct {
 	log    zerolog.Logger
 }
 
-func newRunning(ctx context.Context, cfg *config.Loaded, log zerolog.Logger) (*running, error) {
+func newRunning(ctx context.Context, cfg *config.Loaded, log zerolog.Logger, withWorker bool) (*running, error) {
 	r := &running{checks: &observe.Checks{}, log: log}
 	registry := observe.NewRegistry()
 	var err error
@@ -179,13 +179,22 @@ func newRunning(ctx context.Context, cfg *config.Loaded, log zerolog.Logger) (*r
 	if r.server, err = newServer(cfg, log, registry); err != nil {
 		return nil, err
 	}
+	r.checks.Add("ingest", r.server.Ready)
+	if !withWorker {
+		return r, nil
+	}
 	if r.worker, r.pool, err = roles.NewWorker(ctx, cfg, log.With().Str("role", "consume").Logger(), registry); err != nil {
 		r.server.Close()
 		return nil, err
 	}
-	r.checks.Add("ingest", r.server.Ready)
 	r.checks.Add("consume", r.worker.Ready)
 	return r, nil
+}
+
+func (r *running) close() {
+	if r.pool != nil {
+		r.pool.Close()
+	}
 }
 
 func newServer(cfg *config.Loaded, log zerolog.Logger, registry prometheus.Registerer) (*ingest.Server, error) {
@@ -205,7 +214,9 @@ func (r *running) run(ctx context.Context, a *app.App, p *parts, ready func() er
 
 	group, working := errgroup.WithContext(ctx)
 	group.Go(func() error { return r.server.Run(working) })
-	group.Go(func() error { return r.worker.Run(working) })
+	if r.worker != nil {
+		group.Go(func() error { return r.worker.Run(working) })
+	}
 	group.Go(func() error {
 		select {
 		case <-p.postgres.Done():
