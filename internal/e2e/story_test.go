@@ -22,7 +22,7 @@ import (
 // topic holds what was sent, byte by byte, and offsets end at the end of the log.
 func TestStory_KilledWorkersAndResetOffsetsMoveNoMoneyTwice(t *testing.T) {
 	t.Parallel()
-	s := newSystem(t, testkit.Kafka(t), options{})
+	s := newSystem(t, testkit.Kafka(t), options{logLevel: "debug"})
 	s.startIngest()
 	s.startIngest()
 	s.startConsume()

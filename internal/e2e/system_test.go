@@ -51,6 +51,8 @@ type options struct {
 	ackTimeout  time.Duration
 	// sessionTimeout is how long the partitions of a killed worker stay idle.
 	sessionTimeout time.Duration
+	// logLevel is info by default. Debug says most, so most could slip out.
+	logLevel string
 	// unprepared leaves out `migrate up` and `topics apply`.
 	unprepared bool
 }
@@ -79,6 +81,9 @@ func newSystem(tb testing.TB, kafka *testkit.KafkaCluster, opts options) *system
 	opts.replication = max(opts.replication, 1)
 	if opts.durability == "" {
 		opts.durability = "single"
+	}
+	if opts.logLevel == "" {
+		opts.logLevel = "info"
 	}
 	if opts.ackTimeout == 0 {
 		opts.ackTimeout = 5 * time.Second
@@ -126,7 +131,7 @@ kafka:
 database: { url: %q }
 ingest: { ack_timeout: %s }
 consume: { session_timeout: %s, check_interval: 1s }
-log: { level: debug, format: json }
+log: { level: %s, format: json }
 sources:
   - name: stripe
     provider: stripe
@@ -142,7 +147,7 @@ sources:
       - { type: payment.succeeded, amount: amount, unit: minor, currency: currency, direction: credit, movement: payment_id }
       - { type: payout.paid, amount: amount, unit: major, currency: currency, direction: debit, movement: payout_id }
 `, strings.Join(s.opts.brokers, ", "), s.topic, s.group, s.opts.partitions, s.opts.replication, s.opts.durability,
-		s.opts.database, s.opts.ackTimeout, s.opts.sessionTimeout, filepath.Join(s.dir, "acme.secret"))
+		s.opts.database, s.opts.ackTimeout, s.opts.sessionTimeout, s.opts.logLevel, filepath.Join(s.dir, "acme.secret"))
 }
 
 func (s *system) env(more ...string) []string {
