@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -185,8 +186,9 @@ func (k *Keyring) Uses() []Use {
 	return out
 }
 
-// String names the source, and nothing of its secrets.
-func (k *Keyring) String() string { return "keyring of source " + k.source }
+// Format names the source for every verb, and nothing of its secrets: fmt does not ask
+// unexported fields how they print.
+func (k *Keyring) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "keyring of source "+k.source) }
 
 // readSecret returns ID and bytes of a configured secret.
 func readSecret(i int, c provider.SecretConfig) (string, []byte, error) {

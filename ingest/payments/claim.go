@@ -1,0 +1,151 @@
+package payments
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// request is one attempt of a client to have an order done.
+type request struct {
+	client      string
+	key         string
+	fingerprint [sha256.Size]byte
+	order       order
+	// id names the request in logs and problems.
+	id string
+}
+
+// claim is the right to work on a key, made by claims alone. attempt is the fencing
+// token: it is never given out twice.
+type claim struct {
+	attempt int64
+	// at is the claim's time by the clock of Postgres.
+	at time.Time
+	// since is the same by ours.
+	since time.Time
+}
+
+// What claiming a key came to, if not to a claim or a replay.
+var (
+	errInProgress = errors.New("the key is being processed")
+	errKeyReused  = errors.New("the key was used with another request")
+)
+
+// standing is a row of idempotency_keys as queryClaim judges it.
+type standing struct {
+	mine                                 bool
+	same, done, expired, stale, released bool
+	// code and body are the answer of a key that is done.
+	code *int32
+	body []byte
+	// attempt and at are those of our own claim.
+	attempt int64
+	at      time.Time
+}
+
+// maxLooks bounds how often a key is looked at because it changed meanwhile: inserted by
+// another request, removed by the cleaning, taken over by a third. Then it is busy.
+const maxLooks = 5
+
+// claimKey claims r's key, or returns the answer that stands. Its errors are
+// errInProgress, errKeyReused and *tripError; after the last nothing is known, and if
+// the claim was made after all, it becomes stale.
+func (d *door) claimKey(ctx context.Context, conn *pgxpool.Conn, r *request) (*claim, *answer, error) {
+	for range maxLooks {
+		s, err := d.look(ctx, conn, r)
+		switch {
+		case err != nil:
+			return nil, nil, busyIfLocked(err)
+		case s == nil:
+			continue // inserted since the snapshot
+		case s.mine:
+			return &claim{attempt: s.attempt, at: s.at, since: time.Now()}, nil, nil
+		}
+		cause := ""
+		switch {
+		case s.expired:
+			cause = "expired"
+		case !s.same:
+			return nil, nil, errKeyReused
+		case s.done:
+			return nil, &answer{code: int(*s.code), body: s.body, replayed: true}, nil
+		case !s.stale:
+			return nil, nil, errInProgress
+		case s.released:
+			cause = "released"
+		default:
+			cause = "abandoned"
+		}
+		c, err := d.takeOver(ctx, conn, r)
+		switch {
+		case err != nil:
+			return nil, nil, busyIfLocked(err)
+		case c != nil:
+			d.metrics.takeovers.WithLabelValues(cause).Inc()
+			return c, nil, nil
+		}
+		// Locked, changed or gone: the next look tells. A row that is locked looks as it
+		// did, so one more look is enough.
+	}
+	return nil, nil, errInProgress
+}
+
+// busyIfLocked makes a wait for a lock that took too long what it means: somebody else
+// is working on the key.
+func busyIfLocked(err error) error {
+	var t *tripError
+	if errors.As(err, &t) && t.code() == codeLockNotAvailable {
+		return errInProgress
+	}
+	return err
+}
+
+// look reads the key's row, or makes it. Nil: somebody else made it meanwhile.
+func (d *door) look(ctx context.Context, conn *pgxpool.Conn, r *request) (*standing, error) {
+	var found *standing
+	t := d.db.begin(conn, false)
+	t.addRows("claim", func(row pgx.CollectableRow) error {
+		s := &standing{}
+		found = s
+		return row.Scan(&s.mine, &s.same, &s.done, &s.expired, &s.stale, &s.released, &s.code, &s.body, &s.attempt, &s.at)
+	}, queryClaim, r.client, r.key, r.fingerprint[:], d.config.KeyTTL, d.config.ClaimTTL)
+	if err := t.run(ctx, conn); err != nil {
+		return nil, err
+	}
+	if found != nil && found.done && found.code == nil {
+		return nil, &tripError{step: "claim", err: fmt.Errorf("a key is done and has no answer")}
+	}
+	return found, nil
+}
+
+// takeOver takes over a row that expired or whose claim is stale. Nil: it is locked, or
+// not to be taken any more.
+func (d *door) takeOver(ctx context.Context, conn *pgxpool.Conn, r *request) (*claim, error) {
+	var c *claim
+	t := d.db.begin(conn, false)
+	t.addRows("take over", func(row pgx.CollectableRow) error {
+		c = &claim{}
+		return row.Scan(&c.attempt, &c.at)
+	}, queryTakeOver, r.client, r.key, r.fingerprint[:], d.config.KeyTTL, d.config.ClaimTTL)
+	if err := t.run(ctx, conn); err != nil {
+		return nil, err
+	}
+	if c != nil {
+		c.since = time.Now()
+	}
+	return c, nil
+}
+
+// release gives c back after its work was rolled back, so that the next request need
+// not wait until it is stale. If that fails, it does wait.
+func (d *door) release(ctx context.Context, conn *pgxpool.Conn, r *request, c *claim) error {
+	t := d.db.begin(conn, false)
+	t.add("release", queryRelease, r.client, r.key, c.attempt)
+	return t.run(ctx, conn)
+}
