@@ -12,19 +12,19 @@ import (
 	"net/http"
 	"strings"
 
-	"hookledger/schema/provider"
+	"hookledger/schema/source"
 )
 
 // hmacScheme is an HMAC in one header, over a template.
 type hmacScheme struct {
-	sig     provider.Signature
+	sig     source.Signature
 	name    string
 	newHash func() hash.Hash
-	parts   []provider.TemplatePart
+	parts   []source.TemplatePart
 	names   []string
 }
 
-func newHMACScheme(sig provider.Signature) (*hmacScheme, error) {
+func newHMACScheme(sig source.Signature) (*hmacScheme, error) {
 	s := &hmacScheme{sig: sig, name: sig.Algorithm + "-" + sig.Encoding, names: []string{sig.Header}}
 	switch sig.Algorithm {
 	case "hmac-sha256":
@@ -37,7 +37,7 @@ func newHMACScheme(sig provider.Signature) (*hmacScheme, error) {
 		return nil, fmt.Errorf("signature algorithm %q is not known", sig.Algorithm)
 	}
 	var err error
-	if s.parts, err = provider.SplitTemplate(sig.Template); err != nil {
+	if s.parts, err = source.SplitTemplate(sig.Template); err != nil {
 		return nil, fmt.Errorf("signature template %q: it %w", sig.Template, err)
 	}
 	if sig.TimestampHeader != "" {

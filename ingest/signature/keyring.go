@@ -15,7 +15,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"hookledger/schema/provider"
+	"hookledger/schema/source"
 )
 
 // maxSecretBytes bounds a secret's file: a path to something else shall not be read.
@@ -61,8 +61,8 @@ type Use struct {
 // Keyring holds the secrets of one source. It is safe for concurrent use.
 type Keyring struct {
 	source  string
-	sig     provider.Signature
-	configs []provider.SecretConfig
+	sig     source.Signature
+	configs []source.SecretConfig
 	scheme  scheme
 	log     zerolog.Logger
 
@@ -75,11 +75,11 @@ type Keyring struct {
 // NewKeyring reads the secrets of a source. It fails if there is none, if one is
 // empty or not in the shape its scheme needs, or if two share an ID.
 // What looks odd is logged as a warning and kept as it is.
-func NewKeyring(source *provider.Source, log zerolog.Logger) (*Keyring, error) {
-	return newKeyring(source.Name(), source.Signature(), source.Secrets(), log)
+func NewKeyring(src *source.Source, log zerolog.Logger) (*Keyring, error) {
+	return newKeyring(src.Name(), src.Signature(), src.Secrets(), log)
 }
 
-func newKeyring(name string, sig provider.Signature, configs []provider.SecretConfig, log zerolog.Logger) (*Keyring, error) {
+func newKeyring(name string, sig source.Signature, configs []source.SecretConfig, log zerolog.Logger) (*Keyring, error) {
 	s, err := newScheme(sig)
 	if err != nil {
 		return nil, fmt.Errorf("read secrets of source %s: %w", name, err)
@@ -188,10 +188,12 @@ func (k *Keyring) Uses() []Use {
 
 // Format names the source for every verb, and nothing of its secrets: fmt does not ask
 // unexported fields how they print.
-func (k *Keyring) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "keyring of source "+k.source) }
+func (k *Keyring) Format(f fmt.State, _ rune) {
+	_, _ = io.WriteString(f, "keyring of source "+k.source)
+}
 
 // readSecret returns ID and bytes of a configured secret.
-func readSecret(i int, c provider.SecretConfig) (string, []byte, error) {
+func readSecret(i int, c source.SecretConfig) (string, []byte, error) {
 	id := c.ID
 	var secret []byte
 	switch {
@@ -242,7 +244,7 @@ func readFile(path string) ([]byte, error) {
 
 // oddities says what about a secret is unusual. Nothing is repaired: some providers
 // do have such secrets.
-func oddities(secret []byte, sig provider.Signature) []string {
+func oddities(secret []byte, sig source.Signature) []string {
 	var out []string
 	if !bytes.Equal(bytes.TrimSpace(secret), secret) {
 		out = append(out, "begins or ends with white space, which is taken for a part of it")

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"hookledger/schema/provider"
+	"hookledger/schema/source"
 )
 
 // scheme is one family of signatures. Its files know headers and texts; how bytes are
@@ -45,13 +45,13 @@ type signature struct {
 // during a rotation.
 const maxSignatures = 32
 
-func newScheme(sig provider.Signature) (scheme, error) {
+func newScheme(sig source.Signature) (scheme, error) {
 	switch sig.Scheme {
-	case provider.SchemeHMAC:
+	case source.SchemeHMAC:
 		return newHMACScheme(sig)
-	case provider.SchemeStripe:
+	case source.SchemeStripe:
 		return stripeScheme{sig}, nil
-	case provider.SchemeStandardWebhooks:
+	case source.SchemeStandardWebhooks:
 		return standardScheme{sig}, nil
 	}
 	return nil, fmt.Errorf("signature scheme %q is not known", sig.Scheme)

@@ -5,11 +5,11 @@ import (
 	"net/http"
 	"time"
 
-	"hookledger/schema/provider"
+	"hookledger/schema/source"
 )
 
 // Message is what Sign signs. Header holds the headers that the signature covers,
-// such as Webhook-Id: provider.Source.Compose sets them.
+// such as Webhook-Id: source.Source.Compose sets them.
 type Message struct {
 	Header http.Header
 	Body   []byte
@@ -19,7 +19,7 @@ type Message struct {
 // Sign returns the headers of a delivery signed as sig says, the way the provider
 // would. It is for trying sources out: `send`, `dev` and tests. It fails for a secret
 // that cannot sign, such as a public key.
-func Sign(sig provider.Signature, secret provider.Secret, m Message) (http.Header, error) {
+func Sign(sig source.Signature, secret source.Secret, m Message) (http.Header, error) {
 	s, key, err := signer(sig, secret)
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func Sign(sig provider.Signature, secret provider.Secret, m Message) (http.Heade
 	return h, nil
 }
 
-func signer(sig provider.Signature, secret provider.Secret) (scheme, *hmacLock, error) {
+func signer(sig source.Signature, secret source.Secret) (scheme, *hmacLock, error) {
 	s, err := newScheme(sig)
 	if err != nil {
 		return nil, nil, err

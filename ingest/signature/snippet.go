@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"hookledger/schema/provider"
+	"hookledger/schema/source"
 )
 
 // IDPlaceholder stands in the body and the headers given to Snippet where the shell
@@ -18,7 +18,7 @@ const IDPlaceholder = "__hookledger_id__"
 // Snippet returns lines for a POSIX shell that sign body and post it to url. The shell
 // computes time and signature with date and openssl, so the lines work when pasted at
 // any time. They hold the secret: they are for development.
-func Snippet(sig provider.Signature, secret provider.Secret, url string, header http.Header, body []byte) (string, error) {
+func Snippet(sig source.Signature, secret source.Secret, url string, header http.Header, body []byte) (string, error) {
 	s, key, err := signer(sig, secret)
 	if err != nil {
 		return "", err

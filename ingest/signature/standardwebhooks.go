@@ -8,14 +8,14 @@ import (
 	"net/http"
 	"strings"
 
-	"hookledger/schema/provider"
+	"hookledger/schema/source"
 )
 
 // standardScheme reads the three headers of Standard Webhooks. The signature is a list
 // "v1,<base64> v1a,<base64> …"; the signed text is "<id>.<timestamp>.<body>". Secrets:
 // whsec_ and base64 of an HMAC key (v1; the prefix may be missing), or whpk_ and base64
 // of an ed25519 public key (v1a). A secret checks its own version alone.
-type standardScheme struct{ sig provider.Signature }
+type standardScheme struct{ sig source.Signature }
 
 func (s standardScheme) headers() []string {
 	return []string{s.sig.IDHeader, s.sig.TimestampHeader, s.sig.Header}

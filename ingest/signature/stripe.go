@@ -6,12 +6,12 @@ import (
 	"net/http"
 	"strings"
 
-	"hookledger/schema/provider"
+	"hookledger/schema/source"
 )
 
 // stripeScheme reads "t=<unix>,v1=<hex>[,v1=<hex>…][,v0=…]". The signed text is
 // "<t>.<body>", the key the whole whsec_ text as it is.
-type stripeScheme struct{ sig provider.Signature }
+type stripeScheme struct{ sig source.Signature }
 
 const stripeName = "stripe-v1"
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"hookledger/schema"
-	"hookledger/schema/provider"
+	"hookledger/schema/source"
 )
 
 // Request is what a signature is checked against.
@@ -45,14 +45,14 @@ func (v Verified) BodyAuthenticated() bool { return v.covers }
 
 // Verifier checks deliveries of one source. It is safe for concurrent use.
 type Verifier struct {
-	sig    provider.Signature
+	sig    source.Signature
 	scheme scheme
 	keys   *Keyring
 }
 
 // New returns a verifier with the secrets of keys, which was made for the same
 // signature.
-func New(sig provider.Signature, keys *Keyring) (*Verifier, error) {
+func New(sig source.Signature, keys *Keyring) (*Verifier, error) {
 	s, err := newScheme(sig)
 	if err != nil {
 		return nil, err

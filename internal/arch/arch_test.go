@@ -102,7 +102,7 @@ var rules = []rule{
 	},
 	{
 		why: "the contract knows no provider: providers are written on top of it",
-		of:  "hookledger/schema", alone: true, forbidden: []string{"hookledger/schema/provider"},
+		of:  "hookledger/schema", alone: true, forbidden: []string{"hookledger/schema/provider", "hookledger/schema/source"},
 	},
 	{
 		why: "the receiver stores and answers; it cannot reach the database, so it accepts webhooks without one",
@@ -115,7 +115,7 @@ var rules = []rule{
 	},
 	{
 		why: "the worker knows records, not deliveries",
-		of:  "hookledger/consumer", forbidden: []string{"hookledger/ingest", "hookledger/schema/provider"},
+		of:  "hookledger/consumer", forbidden: []string{"hookledger/ingest", "hookledger/schema/provider", "hookledger/schema/source"},
 	},
 	{
 		why: "a proof shares no code with what it proves",
@@ -123,7 +123,7 @@ var rules = []rule{
 	},
 	{
 		why: "a proof does not use the mapping it checks",
-		of:  "hookledger/internal/verify", forbidden: []string{"hookledger/schema/provider"},
+		of:  "hookledger/internal/verify", forbidden: []string{"hookledger/schema/provider", "hookledger/schema/source"},
 	},
 	{
 		why: "the core of the books is used by worker, payments and operators, and knows none of them",

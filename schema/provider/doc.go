@@ -1,46 +1,20 @@
-// Package provider knows what payment providers send: what they sign with, how their
-// events are identified, what answer they count as success, and what an event means
-// in money.
+// Package provider knows what payment providers send. A provider is one file: it registers
+// a source.Definition, mostly data, and package source does the rest.
 //
 // # Guarantee
 //
-// Receiver and worker read one configuration through one type, so what was accepted as
-// an event of a source is mapped as an event of that source. Nothing here guesses: an
-// event either has an ID that can be kept for ever, or is refused; a rule either reads
-// an exact amount, or the event goes to quarantine with the path that could not be read.
+// What a file says is what its provider documents or what the provider's own library does;
+// the source stands in the comment. What nobody documents is not guessed: a movement of
+// money that cannot be named, or an amount that is not the event's own, has no rule, and
+// the event is kept without effect.
 //
 // # Flow
 //
-//	Config ──New──▶ Source ─┬─ Signature ─▶ package ingest/signature
-//	                        ├─ Identify(Delivery) ─▶ Items ─▶ records
-//	                        ├─ Success(Items) ─▶ Answer
-//	                        └─ Map(Event) ─▶ schema.Meaning ─▶ ledger
-//
-// A provider is one file that registers a definition: mostly data in the words of the
-// configuration itself (paths, units, directions), so that a built-in provider and a
-// generic source run through the same rules. Three exist: stripe, standardwebhooks and
-// generic.
-//
-// # Rules of meaning
-//
-//   - A rule is for exact event types and makes at most one posting; several rules make
-//     several postings. Without a rule for its type an event is ignored.
-//   - An amount of zero moves nothing and makes no posting. An amount that is missing,
-//     null or not a number, and a negative one where the direction is not signed, is an
-//     error of the mapping: quarantine.
-//   - Amounts may be numbers or decimal numbers in strings, in both units, and are
-//     converted exactly or not at all.
-//   - The movement is the event ID unless configured. It must name one movement, never an
-//     order or a cumulative object.
-//   - Source and rule have an immutable key beside the name. Renaming keeps the key, so
-//     nobody is paid twice; the default contra is external: and the key for the same reason.
+//	register(source.Definition{…})          at start, from every file
+//	source.Config ──New──▶ source.Source    names its definition by provider:
 //
 // # Failure modes
 //
-// A wrong configuration is an error of New or NewSet that names the key
-// (sources[1].postings[0].unit) and what is allowed, all problems at once. A verified
-// delivery without usable events is an *IdentifyError, answered 400. An event whose
-// rules cannot read it is a *schema.MappingError, kept in quarantine. An event of a
-// source that is not configured here is schema.ErrUnknownSource: another configuration
-// can read it.
+// A provider that does not exist is an error of New that lists those that do. Two files
+// with one name end the program at its start.
 package provider

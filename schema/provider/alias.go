@@ -1,0 +1,30 @@
+package provider
+
+import "hookledger/schema/source"
+
+// The names under which callers know the types of package source.
+type (
+	Config          = source.Config
+	SecretConfig    = source.SecretConfig
+	SignatureConfig = source.SignatureConfig
+	EventConfig     = source.EventConfig
+	SuccessConfig   = source.SuccessConfig
+	PostingConfig   = source.PostingConfig
+	StatusConfig    = source.StatusConfig
+	ConditionConfig = source.ConditionConfig
+	Locator         = source.Locator
+	Direction       = source.Direction
+	Secret          = source.Secret
+	Source          = source.Source
+	Set             = source.Set
+	Signature       = source.Signature
+	Delivery        = source.Delivery
+	Item            = source.Item
+	Answer          = source.Answer
+	Fact            = source.Fact
+	IdentifyError   = source.IdentifyError
+	ConfigError     = source.ConfigError
+)
+
+// IdentifyBody is source.IdentifyBody.
+const IdentifyBody = source.IdentifyBody

@@ -1,0 +1,219 @@
+package source
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"hookledger/schema"
+)
+
+// Fact is what a composed delivery shall tell: one posting.
+type Fact struct {
+	EventID string
+	// Movement names the movement of money. Empty: the event ID, with mv_ before it.
+	Movement string
+	Account  string
+	// Amount is in minor units of Currency; negative debits.
+	Amount     int64
+	Currency   string
+	OccurredAt time.Time
+	// Live is the flag of providers that mark live events.
+	Live bool
+}
+
+// Compose returns a delivery, not yet signed, that Identify and Map of this source
+// read as fact: for trying a source out. It fails if no rule of the source can say
+// that, such as a debit where all rules credit. Where the ID of an event is derived,
+// fact.EventID goes into the fields it is derived from.
+func (s *Source) Compose(fact Fact) (Delivery, error) {
+	r, err := s.ruleFor(fact)
+	if err != nil {
+		return Delivery{}, err
+	}
+	d := draft{fields: map[string]any{}}
+	if s.def.Livemode != "" {
+		d.set(schema.MustPath(s.def.Livemode), fact.Live)
+	}
+	for _, c := range r.when {
+		d.set(c.path, c.is[0])
+	}
+	if !s.event.time.path.IsZero() && !fact.OccurredAt.IsZero() {
+		d.set(s.event.time.path, s.writeTime(fact.OccurredAt))
+	}
+	header := http.Header{}
+	header.Set("Content-Type", mediaJSON)
+	if len(r.types) > 0 {
+		switch typ := s.event.typ; {
+		case typ.header != "":
+			header.Set(typ.header, r.types[0])
+		case !typ.path.IsZero():
+			d.set(typ.path, r.types[0])
+		}
+	}
+	amount := fact.Amount
+	if !r.direction.path.IsZero() {
+		words := r.direction.credit
+		if amount < 0 {
+			words = r.direction.debit
+		}
+		d.set(r.direction.path, words[0])
+	}
+	if amount < 0 && r.direction.always != Signed {
+		amount = -amount
+	}
+	if r.currency.constant == "" {
+		d.set(r.currency.path, strings.ToLower(fact.Currency))
+	}
+	if err := s.setAmount(&d, r, amount, fact.Currency); err != nil {
+		return Delivery{}, err
+	}
+	d.set(r.accounts[0], fact.Account)
+	if !r.movement.IsZero() {
+		movement := fact.Movement
+		if movement == "" {
+			movement = "mv_" + fact.EventID
+		}
+		d.set(r.movement, movement)
+	}
+	switch id := s.event.id; {
+	case id.header != "":
+		header.Set(id.header, fact.EventID)
+	case len(id.derive) > 0:
+		for _, path := range id.derive {
+			d.setMissing(path, fact.EventID)
+		}
+	default:
+		d.set(id.path, fact.EventID)
+	}
+	if d.err != nil {
+		return Delivery{}, fmt.Errorf("compose delivery for source %s: %w", s.name, d.err)
+	}
+	body, err := s.encode(d.fields)
+	if err != nil {
+		return Delivery{}, fmt.Errorf("compose delivery for source %s: %w", s.name, err)
+	}
+	if s.event.form {
+		header.Set("Content-Type", mediaForm)
+	}
+	return Delivery{Header: header, Body: body}, nil
+}
+
+// ruleFor returns the first rule that can say fact.
+func (s *Source) ruleFor(fact Fact) (*postingRule, error) {
+	for i := range s.postings {
+		r := &s.postings[i]
+		able := r.direction.always == Signed ||
+			r.direction.always == Credit && fact.Amount > 0 ||
+			r.direction.always == Debit && fact.Amount < 0 ||
+			fact.Amount > 0 && len(r.direction.credit) > 0 ||
+			fact.Amount < 0 && len(r.direction.debit) > 0
+		if able && (r.currency.constant == "" || r.currency.constant == strings.ToUpper(fact.Currency)) {
+			return r, nil
+		}
+	}
+	return nil, fmt.Errorf("compose delivery for source %s: no posting rule says %d %s", s.name, fact.Amount, fact.Currency)
+}
+
+func (s *Source) setAmount(d *draft, r *postingRule, amount int64, currency string) error {
+	if !r.major {
+		d.set(r.amount, amount)
+		return nil
+	}
+	code, err := schema.NormalizeCurrency(currency)
+	if err != nil {
+		return fmt.Errorf("compose delivery for source %s: %w", s.name, err)
+	}
+	decimals, ok := s.exponent(code)
+	if !ok {
+		return fmt.Errorf("compose delivery for source %s: the decimals of %s are not known", s.name, code)
+	}
+	sign, digits := "", strconv.FormatInt(amount, 10)
+	if amount < 0 {
+		sign, digits = "-", digits[1:]
+	}
+	if decimals > 0 {
+		digits = strings.Repeat("0", max(0, decimals+1-len(digits))) + digits
+		digits = digits[:len(digits)-decimals] + "." + digits[len(digits)-decimals:]
+	}
+	d.set(r.amount, sign+digits)
+	return nil
+}
+
+func (s *Source) writeTime(t time.Time) any {
+	switch {
+	case s.event.timeFormat == FormatUnix, s.event.timeFormat == "" && s.def.builtin():
+		return t.Unix()
+	case s.event.timeFormat == FormatUnixMS:
+		return t.UnixMilli()
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// encode writes the fields as the source's bodies are written.
+func (s *Source) encode(fields map[string]any) ([]byte, error) {
+	if s.event.form {
+		form := url.Values{}
+		for name, v := range fields {
+			if _, nested := v.(map[string]any); nested {
+				return nil, errors.New("a form has no nested fields")
+			}
+			form.Set(name, fmt.Sprint(v))
+		}
+		return []byte(form.Encode()), nil
+	}
+	var root any = fields
+	if s.event.batch {
+		d := draft{fields: map[string]any{}}
+		d.set(s.event.items, []any{fields})
+		root = d.fields
+	}
+	return json.Marshal(root)
+}
+
+// draft is a JSON object under construction.
+type draft struct {
+	fields map[string]any
+	err    error
+}
+
+func (d *draft) setMissing(path schema.Path, value any) {
+	at := d.fields
+	steps := path.Steps()
+	for _, step := range steps[:len(steps)-1] {
+		next, ok := at[step].(map[string]any)
+		if !ok {
+			d.set(path, value)
+			return
+		}
+		at = next
+	}
+	if _, there := at[steps[len(steps)-1]]; !there {
+		d.set(path, value)
+	}
+}
+
+// set writes value at path. Indexes of arrays are written as keys, which paths read
+// the same way.
+func (d *draft) set(path schema.Path, value any) {
+	at := d.fields
+	steps := path.Steps()
+	for i, step := range steps[:len(steps)-1] {
+		next, ok := at[step]
+		if !ok {
+			next = map[string]any{}
+			at[step] = next
+		}
+		if at, ok = next.(map[string]any); !ok {
+			d.err = fmt.Errorf("path %s leads through a value at %s", path, strings.Join(slices.Clone(steps[:i+1]), "."))
+			return
+		}
+	}
+	at[steps[len(steps)-1]] = value
+}

@@ -1,0 +1,49 @@
+package source
+
+import "hookledger/schema"
+
+// Definition is what is particular to one provider. A provider is one file of package
+// provider that registers one Definition; most are data alone, in the words of the
+// configuration itself.
+type Definition struct {
+	Name string
+	// Signature are the provider's own knobs. Knobs names the keys of signature: that a
+	// configuration may set; Tune applies those that are more than a tolerance.
+	Signature Signature
+	Knobs     []string
+	Tune      func(*Signature, SignatureConfig, *Problems)
+	// Methods are the HTTP methods of deliveries. Nil: POST alone. The event of a
+	// delivery by GET is its query, read as a form.
+	Methods []string
+
+	// Event says where identity, type and time are; what it leaves out is left to the
+	// configuration. ID and Type override it where a path cannot say it: ID returns the
+	// event's ID, Type its type.
+	Event EventConfig
+	ID    func(Delivery, *schema.Value) (string, error)
+	Type  func(Delivery, *schema.Value) (string, error)
+	// Read parses the bytes of an event where they are neither JSON nor a form.
+	Read func(contentType string, body []byte) (*schema.Value, error)
+	// Livemode is the path of the flag that tells live events from test events.
+	Livemode string
+	// Postings and Statuses are the built-in meaning. All nil, and NonEffect empty,
+	// leaves it to the configuration.
+	Postings []PostingConfig
+	Statuses []StatusConfig
+	// NonEffect says why the provider's events never move money by themselves, such as
+	// "they carry an ID to fetch". They are kept, and ignored by the ledger.
+	NonEffect string
+	// Exponents are the currencies whose decimals differ from ISO 4217 at this
+	// provider, by code in upper case.
+	Exponents map[string]int
+
+	// Success is the answer that counts. Answer overrides it where it depends on the
+	// delivery.
+	Success SuccessConfig
+	Answer  func(success Answer, items []Item) Answer
+}
+
+// builtin tells whether the provider says itself what its events are and mean.
+func (d *Definition) builtin() bool {
+	return d.Postings != nil || d.Statuses != nil || d.NonEffect != ""
+}

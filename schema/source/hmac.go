@@ -1,0 +1,85 @@
+package source
+
+import (
+	"slices"
+	"strings"
+)
+
+// TuneHMAC applies the knobs of an HMAC in a header: the Tune of providers that leave
+// them to the configuration.
+func TuneHMAC(sig *Signature, c SignatureConfig, p *Problems) {
+	if c.Header == "" {
+		p.Add("signature.header", "is missing; it names the HTTP header that carries the signature")
+	} else {
+		sig.Header = headerName("signature.header", c.Header, p)
+	}
+	sig.Algorithm = "hmac-sha256"
+	if c.Algorithm != "" {
+		sig.Algorithm = "hmac-" + strings.TrimPrefix(c.Algorithm, "hmac-")
+		p.OneOf("signature.algorithm", sig.Algorithm, "hmac-sha256", "hmac-sha512", "hmac-sha1")
+	}
+	sig.Encoding = "hex"
+	if c.Encoding != "" {
+		sig.Encoding = c.Encoding
+		p.OneOf("signature.encoding", c.Encoding, "hex", "base64", "base64url")
+	}
+	sig.Prefix, sig.URL = c.Prefix, c.URL
+
+	sig.Template = "{body}"
+	if c.TimestampHeader != "" {
+		sig.TimestampHeader = headerName("signature.timestamp_header", c.TimestampHeader, p)
+		sig.Template = "{ts}.{body}"
+		sig.TimestampFormat = FormatUnix
+		if c.TimestampFormat != "" {
+			sig.TimestampFormat = c.TimestampFormat
+			p.OneOf("signature.timestamp_format", c.TimestampFormat, FormatUnix, FormatUnixMS, FormatRFC3339)
+		}
+	} else if c.Tolerance != 0 || c.TimestampFormat != "" {
+		p.Add("signature.timestamp_header", "is missing; tolerance and timestamp_format are about its value")
+	}
+	if c.Template != "" {
+		sig.Template = c.Template
+	}
+	checkTemplate(sig, p)
+}
+
+func checkTemplate(sig *Signature, p *Problems) {
+	const key = "signature.template"
+	parts, err := SplitTemplate(sig.Template)
+	if err != nil {
+		p.Add(key, "%v", err)
+		return
+	}
+	count := func(name string) (n int) {
+		for _, part := range parts {
+			if part.Name == name {
+				n++
+			}
+		}
+		return n
+	}
+	if count("body") != 1 {
+		p.Add(key, "must hold {body} once, or the body would not be covered by the signature")
+	}
+	switch {
+	case sig.TimestampHeader != "" && count("ts") == 0:
+		p.Add(key, "must hold {ts}, or the timestamp would not be covered by the signature")
+	case sig.TimestampHeader == "" && count("ts") > 0:
+		p.Add("signature.timestamp_header", "is missing; {ts} in the template is its value")
+	}
+	if (count("url") > 0) != (sig.URL != "") {
+		p.Add("signature.url", "and {url} in the template need each other")
+	}
+	// Without a literal between them, two header values could trade characters.
+	for i, part := range parts[1:] {
+		if part.Name != "" && parts[i].Name != "" && slices.Contains([]string{parts[i].Name, part.Name}, "header") {
+			p.Add(key, "needs a literal between {header:…} and its neighbour, such as a dot")
+			return
+		}
+	}
+	for _, part := range parts {
+		if part.Name == "header" {
+			headerName(key, part.Text, p)
+		}
+	}
+}
