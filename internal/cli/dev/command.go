@@ -58,7 +58,7 @@ command work beside it. Ctrl-C once drains, twice abandons; neither loses anythi
 	f.IntVar(&o.kafkaPort, "kafka-port", 9092, "port of Kafka on 127.0.0.1; 0 takes a free one")
 	f.IntVar(&o.postgresPort, "postgres-port", 0, "port of Postgres on 127.0.0.1; 0 takes a free one")
 	f.IntVar(&o.partitions, "partitions", 12, "partitions of a new topic")
-	f.BoolVar(&o.noWorker, "no-worker", false, "leave the worker out, for `hookledger consume` beside it")
+	f.BoolVar(&o.noWorker, "no-worker", false, "leave the worker out, to run hookledger consume beside it")
 	return c
 }
 
