@@ -34,7 +34,6 @@ func drain(b *testing.B, partitions int32, batchRecords int) {
 			records[i].Headers = append(records[i].Headers, kgo.RecordHeader{Key: "x-signature", Value: make([]byte, 200)})
 		}
 		t.produce(records...)
-		records = nil
 		runtime.GC()
 		b.StartTimer()
 		began := time.Now()

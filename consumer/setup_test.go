@@ -261,12 +261,7 @@ func (b *bundle) setCommit(partition int32, offset int64) {
 	}
 }
 
-func (b *bundle) next(partition int32) int64 {
-	b.tb.Helper()
-	return query1[int64](b.tb, b.pool, `select coalesce(max(next_offset), -1) from consumer_progress where partition = $1`, partition)
-}
-
-// told returns the incidents of a partition, oldest first, as kind/severity/from/to.
+// incidents returns the incidents of a partition, oldest first, as kind/severity/from/to.
 func (b *bundle) incidents(partition int32) []string {
 	b.tb.Helper()
 	return query1[[]string](b.tb, b.pool,

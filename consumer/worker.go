@@ -74,7 +74,7 @@ func New(d Deps) (*Worker, error) {
 		w.cfg.Appliers = min(4, int(d.Pool.Config().MaxConns))
 	}
 	w.metrics = newMetrics(d.Metrics, w)
-	w.options = append(broker.Options(d.Kafka, w.log), d.options...)
+	w.options = append(broker.Options(d.Kafka, d.Log), d.options...)
 	var err error
 	if w.admin, err = kgo.NewClient(w.options...); err != nil {
 		return nil, fmt.Errorf("open Kafka client: %w: check kafka.brokers", err)

@@ -117,7 +117,7 @@ func waitTopic(ctx context.Context, cl *kgo.Client, cfg Config) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("wait for the new topic %s: %w (last answer: %v)", cfg.Topic, context.Cause(ctx), err)
+			return fmt.Errorf("wait for the new topic %s: %w", cfg.Topic, errors.Join(context.Cause(ctx), err))
 		case <-tick.C:
 		}
 	}
