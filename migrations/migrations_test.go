@@ -145,7 +145,7 @@ func TestUp_WithoutTheRightToCreateRoles(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "create role hookledger_worker nologin") {
 		t.Fatalf("got %v, want an error that says what to run", err)
 	}
-	for _, role := range []string{"worker", "operator", "reader"} {
+	for _, role := range []string{"worker", "operator", "reader", "payments"} {
 		if _, err := admin.Exec(ctx, "create role hookledger_"+role+" nologin"); err != nil {
 			t.Fatal(err)
 		}

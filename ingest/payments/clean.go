@@ -2,7 +2,6 @@ package payments
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -55,10 +54,8 @@ func (c *cleaner) run(ctx context.Context) {
 	}
 }
 
-// errNotOurTurn: another process is cleaning.
-var errNotOurTurn = errors.New("another process is cleaning")
-
-// batch removes up to cleanBatch keys and tells how many.
+// batch removes up to cleanBatch keys and tells how many: none if another process is at
+// it.
 func (c *cleaner) batch(ctx context.Context) (int, error) {
 	conn, err := c.door.db.acquire(ctx)
 	if err != nil {
@@ -71,17 +68,6 @@ func (c *cleaner) batch(ctx context.Context) (int, error) {
 	}
 	n, last := 0, pgtype.Timestamptz{}
 	t := c.door.db.begin(conn, false)
-	t.addRows("take the turn to clean", func(row pgx.CollectableRow) error {
-		var ours bool
-		if err := row.Scan(&ours); err != nil {
-			return err
-		}
-		if !ours {
-			return errNotOurTurn
-		}
-		return nil
-	}, queryCleanTurn)
-	// If it is not our turn this still runs, and skips what the other has locked.
 	t.addRows("remove expired keys", func(row pgx.CollectableRow) error { return row.Scan(&n, &last) }, queryClean, from, cleanBatch)
 	if err := t.run(ctx, conn); err != nil {
 		return 0, fmt.Errorf("clean: %w", err)

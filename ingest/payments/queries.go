@@ -138,13 +138,14 @@ select currency, balance, entry_count, updated_at
 // queryClean removes up to $2 keys that expired, the oldest first, from $1 on. A row
 // that is locked is being taken over, and no longer expired when that is done. It tells
 // how far it got, so that the next batch need not walk over what was removed and not
-// yet vacuumed.
+// yet vacuumed. Processes clean one at a time: more would only add load.
 // Index: idempotency_keys_expiry; then by place.
 const queryClean = `
 with expired as materialized (
 	select ctid as place, expires_at
 	  from idempotency_keys
 	 where expires_at >= $1 and expires_at <= now()
+	   and (select pg_try_advisory_xact_lock(hashtextextended('hookledger payments clean', 0)))
 	 order by expires_at
 	 limit $2
 	   for update skip locked
@@ -152,9 +153,6 @@ with expired as materialized (
 	delete from idempotency_keys where ctid = any (array(select place from expired))
 )
 select count(*), max(expires_at) from expired`
-
-// queryCleanTurn makes processes clean one at a time: more would only add load.
-const queryCleanTurn = `select pg_try_advisory_xact_lock(hashtextextended('hookledger payments clean', 0))`
 
 // queryHealth: is this a primary, and does a COMMIT wait for a standby.
 const queryHealth = `select pg_is_in_recovery(), current_setting('synchronous_standby_names')`
