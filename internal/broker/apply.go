@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -45,8 +46,11 @@ func ApplyTopic(ctx context.Context, cl *kgo.Client, cfg Config, maxBodyBytes in
 	t, err := ReadTopic(ctx, cl, cfg)
 	if errors.Is(err, ErrNoTopic) {
 		created, err := createTopic(ctx, cl, cfg, maxBodyBytes, &rep)
-		if err != nil || created {
+		switch {
+		case err != nil, created && dryRun:
 			return rep, err
+		case created:
+			return rep, waitTopic(ctx, cl, cfg, maxBodyBytes)
 		}
 		t, err = ReadTopic(ctx, cl, cfg) // another process was faster
 		if err != nil {
@@ -62,7 +66,10 @@ func ApplyTopic(ctx context.Context, cl *kgo.Client, cfg Config, maxBodyBytes in
 		rep.Notes = append(rep.Notes, fmt.Sprintf("replication is %d, configured is %d: reassign the partitions with kafka-reassign-partitions, or correct kafka.replication",
 			t.Replication, cfg.Replication))
 	}
-	return rep, alterSettings(ctx, cl, cfg, maxBodyBytes, t, &rep)
+	if err := alterSettings(ctx, cl, cfg, maxBodyBytes, t, &rep); err != nil || dryRun || len(rep.Changes) == 0 {
+		return rep, err
+	}
+	return rep, waitTopic(ctx, cl, cfg, maxBodyBytes)
 }
 
 func createTopic(ctx context.Context, cl *kgo.Client, cfg Config, maxBodyBytes int, rep *Report) (bool, error) {
@@ -97,27 +104,25 @@ func createTopic(ctx context.Context, cl *kgo.Client, cfg Config, maxBodyBytes i
 		return false, fmt.Errorf("create topic %s: %w", cfg.Topic, explained(err, r.ErrMessage))
 	}
 	rep.Created, rep.Changes = true, changes
-	if rep.DryRun {
-		return true, nil
-	}
-	return true, waitTopic(ctx, cl, cfg)
+	return true, nil
 }
 
-// waitTopic waits until the brokers show a topic that was just created, with all its
-// partitions: whoever starts next must not be told that it is missing.
-func waitTopic(ctx context.Context, cl *kgo.Client, cfg Config) error {
+// waitTopic waits until the brokers show what was asked for: they answer a change
+// before each of them knows it (seen on Apache Kafka 4.3.1, with one broker), and
+// whoever starts next must not be refused for it.
+func waitTopic(ctx context.Context, cl *kgo.Client, cfg Config, maxBodyBytes int) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		t, err := readMetadata(ctx, cl, cfg.Topic)
-		if err == nil && t.Partitions == cfg.Partitions {
+		t, err := ReadTopic(ctx, cl, cfg)
+		if err == nil && t.Partitions >= cfg.Partitions && !slices.ContainsFunc(settings(cfg, maxBodyBytes), func(s setting) bool { return !s.holds(t.Config[s.name]) }) {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("wait for the new topic %s: %w", cfg.Topic, errors.Join(context.Cause(ctx), err))
+			return fmt.Errorf("wait for topic %s to be as configured: %w", cfg.Topic, errors.Join(context.Cause(ctx), err))
 		case <-tick.C:
 		}
 	}
