@@ -7,7 +7,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"pgregory.net/rapid"
 
 	"hookledger/schema"
@@ -56,55 +55,62 @@ func TestApply_SameEventsInOppositeOrders(t *testing.T) {
 	b.lawful()
 }
 
-// A storm of workers over few events and accounts, two events for each movement.
+// A storm of workers whose batches overlap in one thing each time: events, movements
+// (told by events of their own), or accounts alone.
 func TestApply_StormHasNoDeadlock(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
-	const workers, rounds = 6, 15
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	for w := range workers {
-		b.start(int32(w))
-	}
-	var wg sync.WaitGroup
-	errs := make([]error, workers)
-	for w := range workers {
-		random := rand.New(rand.NewPCG(seed, uint64(w)))
-		start := int64(0)
-		wg.Go(func() {
-			for range rounds {
-				batch := Batch{Position: testPosition, Start: start}
-				batch.Partition = int32(w)
-				for i := range 20 {
-					n := random.IntN(60)
-					movement := n / 2
-					e := event(t, fmt.Sprintf("evt_%d", n), body{Postings: []schema.Posting{
-						pays(fmt.Sprintf("acc_%d", movement%10), int64(movement+1), fmt.Sprintf("m%d", movement)),
-						pays(fmt.Sprintf("acc_%d", (movement*7+3)%10), -1, fmt.Sprintf("f%d", movement))}})
-					r := record(start+int64(i), e)
-					r.Partition = batch.Partition
-					batch.Records = append(batch.Records, r)
-				}
-				c, err := b.ledger.Apply(t.Context(), batch)
-				var pg *pgconn.PgError
-				if errors.As(err, &pg) {
-					err = fmt.Errorf("SQLSTATE %s: %w", pg.Code, err)
-				}
-				if errs[w] = err; err != nil {
-					return
-				}
-				start = c.Next()
+	const workers, rounds, size = 6, 15, 120
+	for overlap, tell := range map[string]func(worker, round, n int) (id, account, movement string){
+		"events": func(_, _, n int) (string, string, string) {
+			return fmt.Sprintf("evt_%d", n), fmt.Sprintf("acc_%d", n%50), fmt.Sprintf("m%d", n)
+		},
+		"movements": func(worker, round, n int) (string, string, string) {
+			return fmt.Sprintf("evt_%d_%d_%d", worker, round, n), fmt.Sprintf("acc_%d", n%50), fmt.Sprintf("m%d_%d", round, n)
+		},
+		"accounts": func(worker, round, n int) (string, string, string) {
+			id := fmt.Sprintf("evt_%d_%d_%d", worker, round, n)
+			return id, fmt.Sprintf("acc_%d", n), id
+		},
+	} {
+		t.Run(overlap, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			seed := rand.Uint64()
+			t.Logf("seed %d", seed)
+			var wg sync.WaitGroup
+			errs := make([]error, workers)
+			for w := range workers {
+				b.start(int32(w))
+				random := rand.New(rand.NewPCG(seed, uint64(w)))
+				wg.Go(func() {
+					start := int64(0)
+					for round := range rounds {
+						batch := Batch{Position: testPosition, Start: start}
+						batch.Partition = int32(w)
+						for i, n := range random.Perm(2 * size)[:size] {
+							id, account, movement := tell(w, round, n)
+							r := record(start+int64(i), event(t, id, body{Postings: []schema.Posting{pays(account, int64(n+1), movement)}}))
+							r.Partition = batch.Partition
+							batch.Records = append(batch.Records, r)
+						}
+						c, err := b.ledger.Apply(t.Context(), batch)
+						if errs[w] = err; err != nil {
+							return
+						}
+						start = c.Next()
+					}
+				})
 			}
+			wg.Wait()
+			if err := errors.Join(errs...); err != nil {
+				t.Fatal(err)
+			}
+			if got := query1[int64](t, b.pool, `select deadlocks from pg_stat_database where datname = current_database()`); got != 0 {
+				t.Errorf("deadlocks: got %d, want 0", got)
+			}
+			b.lawful()
 		})
 	}
-	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-	if got := query1[int64](t, b.pool, `select deadlocks from pg_stat_database where datname = current_database()`); got != 0 {
-		t.Errorf("deadlocks: got %d, want 0", got)
-	}
-	b.lawful()
 }
 
 // Random events, some of them twice, in random splits and orders by three workers, and
