@@ -244,6 +244,18 @@ func (v *Value) Get(key string) *Value {
 	return nil
 }
 
+// With returns a copy of an object in which key leads to value, whatever it led to
+// before; v itself if it is not an object. The copy has the bytes of v.
+func (v *Value) With(key string, value *Value) *Value {
+	if v.kind != KindObject {
+		return v
+	}
+	with := *v
+	with.keys = append([]string{key}, v.keys...)
+	with.items = append([]*Value{value}, v.items...)
+	return &with
+}
+
 // At returns the value that path leads to, and false if there is none.
 func (v *Value) At(path Path) (*Value, bool) {
 	for _, step := range path.steps {

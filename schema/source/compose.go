@@ -42,17 +42,24 @@ func (s *Source) Compose(fact Fact) (Delivery, error) {
 		d.set(schema.MustPath(s.def.Livemode), fact.Live)
 	}
 	for _, c := range r.when {
-		d.set(c.path, c.is[0])
+		switch {
+		case len(c.is) > 0:
+			d.set(c.path, c.is[0])
+		case c.present:
+			d.set(c.path, map[string]any{})
+		}
 	}
 	if !s.event.time.path.IsZero() && !fact.OccurredAt.IsZero() {
 		d.set(s.event.time.path, s.writeTime(fact.OccurredAt))
 	}
-	header := http.Header{}
+	header, query := http.Header{}, ""
 	header.Set("Content-Type", mediaJSON)
 	if len(r.types) > 0 {
 		switch typ := s.event.typ; {
 		case typ.header != "":
 			header.Set(typ.header, r.types[0])
+		case typ.query != "":
+			query = url.Values{typ.query: {r.types[0]}}.Encode()
 		case !typ.path.IsZero():
 			d.set(typ.path, r.types[0])
 		}
@@ -75,22 +82,30 @@ func (s *Source) Compose(fact Fact) (Delivery, error) {
 		return Delivery{}, err
 	}
 	d.set(r.accounts[0], fact.Account)
-	if !r.movement.IsZero() {
+	for i, path := range r.movement {
 		movement := fact.Movement
 		if movement == "" {
 			movement = "mv_" + fact.EventID
 		}
-		d.set(r.movement, movement)
+		if i > 0 {
+			d.setMissing(path, movement)
+			continue
+		}
+		d.set(path, movement)
 	}
 	switch id := s.event.id; {
 	case id.header != "":
 		header.Set(id.header, fact.EventID)
-	case len(id.derive) > 0:
-		for _, path := range id.derive {
+	case len(id.derive) > 0 || len(id.join) > 0:
+		for _, path := range slices.Concat(id.derive, id.join) {
 			d.setMissing(path, fact.EventID)
 		}
-	default:
+	case !id.path.IsZero():
 		d.set(id.path, fact.EventID)
+	}
+	if item, ok := d.fields[itemField]; ok && !r.each.IsZero() {
+		delete(d.fields, itemField)
+		d.set(r.each, []any{item})
 	}
 	if d.err != nil {
 		return Delivery{}, fmt.Errorf("compose delivery for source %s: %w", s.name, d.err)
@@ -99,10 +114,10 @@ func (s *Source) Compose(fact Fact) (Delivery, error) {
 	if err != nil {
 		return Delivery{}, fmt.Errorf("compose delivery for source %s: %w", s.name, err)
 	}
-	if s.event.form {
+	if s.event.format == BodyForm {
 		header.Set("Content-Type", mediaForm)
 	}
-	return Delivery{Header: header, Body: body}, nil
+	return Delivery{Header: header, Query: query, Body: body}, nil
 }
 
 // ruleFor returns the first rule that can say fact.
@@ -122,28 +137,37 @@ func (s *Source) ruleFor(fact Fact) (*postingRule, error) {
 }
 
 func (s *Source) setAmount(d *draft, r *postingRule, amount int64, currency string) error {
-	if !r.major {
-		d.set(r.amount, amount)
-		return nil
-	}
 	code, err := schema.NormalizeCurrency(currency)
 	if err != nil {
 		return fmt.Errorf("compose delivery for source %s: %w", s.name, err)
 	}
-	decimals, ok := s.exponent(code)
+	shift, ok := s.shift(code, r.major)
 	if !ok {
 		return fmt.Errorf("compose delivery for source %s: the decimals of %s are not known", s.name, code)
 	}
+	if !r.less.IsZero() {
+		d.set(r.less, 0)
+	}
+	switch text := decimalText(amount, shift); {
+	case r.major:
+		d.set(r.amounts[0], text)
+	default:
+		d.set(r.amounts[0], json.Number(text))
+	}
+	return nil
+}
+
+// decimalText writes amount × 10^-shift.
+func decimalText(amount int64, shift int) string {
 	sign, digits := "", strconv.FormatInt(amount, 10)
 	if amount < 0 {
 		sign, digits = "-", digits[1:]
 	}
-	if decimals > 0 {
-		digits = strings.Repeat("0", max(0, decimals+1-len(digits))) + digits
-		digits = digits[:len(digits)-decimals] + "." + digits[len(digits)-decimals:]
+	if shift > 0 {
+		digits = strings.Repeat("0", max(0, shift+1-len(digits))) + digits
+		digits = digits[:len(digits)-shift] + "." + digits[len(digits)-shift:]
 	}
-	d.set(r.amount, sign+digits)
-	return nil
+	return sign + digits + strings.Repeat("0", max(0, -shift))
 }
 
 func (s *Source) writeTime(t time.Time) any {
@@ -158,7 +182,7 @@ func (s *Source) writeTime(t time.Time) any {
 
 // encode writes the fields as the source's bodies are written.
 func (s *Source) encode(fields map[string]any) ([]byte, error) {
-	if s.event.form {
+	if s.event.format == BodyForm {
 		form := url.Values{}
 		for name, v := range fields {
 			if _, nested := v.(map[string]any); nested {

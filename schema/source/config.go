@@ -21,6 +21,9 @@ type Config struct {
 	// Account is the path of the account in an event, or several: the first that
 	// leads to a value counts.
 	Account []string `yaml:"account,omitempty"`
+	// Trust says, where the signature does not cover the whole body, what money may be
+	// taken from: signed_fields_only (default), or body, for who checks otherwise.
+	Trust string `yaml:"trust,omitempty"`
 	// Livemode is any (default), live or test: which events count where the provider
 	// marks them. The others are ignored.
 	Livemode string `yaml:"livemode,omitempty"`
@@ -78,22 +81,50 @@ type SignatureConfig struct {
 	URL string `yaml:"url,omitempty"`
 	// Headers is the family of header names of Standard Webhooks: webhook (default) or svix.
 	Headers string `yaml:"headers,omitempty"`
+	// Pairs is how a header of several parts is read, such as ts=1764417600;h1=5f0c….
+	Pairs PairsConfig `yaml:"pairs,omitempty"`
+	// WebhookID is the ID of the webhook at the provider, where it is signed (PayPal).
+	WebhookID string `yaml:"webhook_id,omitempty"`
+	// PublicKey is the public half of the merchant's API key (Braintree).
+	PublicKey string `yaml:"public_key,omitempty"`
+	// ClientID is the name under which keys are fetched from the provider (Plaid).
+	ClientID string `yaml:"client_id,omitempty"`
+	// TerminalKey is the terminal that notifications must be for (T-Bank). Empty: any.
+	TerminalKey string `yaml:"terminal_key,omitempty"`
+	// Environment is production (default) or sandbox: whose keys are believed.
+	Environment string `yaml:"environment,omitempty"`
+	// Networks are the addresses deliveries may come from, in place of those the provider
+	// publishes: 192.0.2.1 or 192.0.2.0/24.
+	Networks []string `yaml:"networks,omitempty"`
+}
+
+// PairsConfig is a header of name=value parts, one of them a time, some of them
+// signatures. Other parts are ignored. The time is {ts} in the template.
+type PairsConfig struct {
+	// Separator stands between parts: "," or ";".
+	Separator string `yaml:"separator,omitempty"`
+	// Time and Signature are the names of the parts.
+	Time      string `yaml:"time,omitempty"`
+	Signature string `yaml:"signature,omitempty"`
 }
 
 // EventConfig says where identity, type and time of an event are.
 type EventConfig struct {
-	// Body is json (default) or form: how the delivery's body is read.
+	// Body is how the delivery's body is read: json (default), form (also multipart), or
+	// any, by its content type.
 	Body string `yaml:"body,omitempty"`
 	// Items is the path of the list whose items are the events, where one delivery
 	// carries several. The other paths then start at an item.
 	Items string `yaml:"items,omitempty"`
-	// ID is a path, a header, or derived from fields: {derive: [a, b]}.
+	// ID is a path, a header, derived from fields, {derive: [a, b]}, or made of them,
+	// {join: [a, b]}.
 	ID Locator `yaml:"id,omitempty"`
 	// Type is a path, a header or a constant.
 	Type Locator `yaml:"type,omitempty"`
 	// Time is a path.
 	Time Locator `yaml:"time,omitempty"`
-	// TimeFormat is rfc3339, unix (seconds) or unix_ms. Empty: a text is RFC 3339, a
+	// TimeFormat is rfc3339, unix (seconds), unix_ms or datetime (2006-01-02 15:04:05,
+	// UTC). Empty: a text is RFC 3339, a
 	// number is unix seconds.
 	TimeFormat string `yaml:"time_format,omitempty"`
 }
@@ -107,71 +138,29 @@ type SuccessConfig struct {
 	ContentType string `yaml:"content_type,omitempty"`
 }
 
-// PostingConfig is a rule that makes at most one posting of an event.
-type PostingConfig struct {
-	// Key is the immutable key of the rule. Empty: the event's type. Two event types
-	// that tell of one movement carry the same key.
-	Key string `yaml:"key,omitempty"`
-	// Type lists the event types the rule is for, compared exactly. Empty: all; then
-	// Key is needed.
-	Type []string `yaml:"type,omitempty"`
-	// When lists further conditions; all must hold.
-	When []ConditionConfig `yaml:"when,omitempty"`
-	// Account overrides the source's.
-	Account []string `yaml:"account,omitempty"`
-	// Amount is the path of a number or of a decimal number in a string. An amount of
-	// zero makes no posting.
-	Amount string `yaml:"amount"`
-	// Unit is minor (cents) or major (units of the currency, with decimals).
-	Unit string `yaml:"unit"`
-	// Currency is a path, or {const: EUR}.
-	Currency Locator `yaml:"currency"`
-	// Direction is credit, debit, signed (a negative amount debits), or by a field:
-	// {path: kind, credit: [in], debit: [out]}.
-	Direction Direction `yaml:"direction"`
-	// Movement is the path of what names this one movement of money: a text or a whole
-	// number. Empty: the event ID.
-	Movement string `yaml:"movement,omitempty"`
-	// Contra names the other side. Empty: external: and the source's key.
-	Contra string `yaml:"contra,omitempty"`
-}
-
-// ConditionConfig holds when the value at Path is one of Is. Numbers and booleans
-// are compared as they are written in the event.
-type ConditionConfig struct {
-	Path string   `yaml:"path"`
-	Is   []string `yaml:"is"`
-}
-
-// StatusConfig is a rule that reads the status of an object.
-type StatusConfig struct {
-	Type []string          `yaml:"type,omitempty"`
-	When []ConditionConfig `yaml:"when,omitempty"`
-	// Object is the path of what has the status, such as a payment's ID.
-	Object string `yaml:"object"`
-	// Status is a path, or {const: paid}.
-	Status Locator `yaml:"status"`
-	// Rank orders statuses that occurred at the same time. Ranks gives it by status
-	// and goes before Rank.
-	Rank  int            `yaml:"rank,omitempty"`
-	Ranks map[string]int `yaml:"ranks,omitempty"`
-	// LatestWins says that an event of this type that arrives again with another
-	// status is news, not a conflict. The type can then have no postings.
-	LatestWins bool `yaml:"latest_wins,omitempty"`
-}
-
 // Locator says where a text of a delivery is. In configuration it is a path, or one
-// of {path: p}, {header: h}, {const: c}, {derive: [p, q]}.
+// of {path: p}, {header: h}, {query: q}, {const: c}, {derive: [p, q]}, {join: [p, q]}.
 type Locator struct {
-	Path   string   `yaml:"path,omitempty"`
-	Header string   `yaml:"header,omitempty"`
-	Const  string   `yaml:"const,omitempty"`
-	Derive []string `yaml:"derive,omitempty"`
+	Path   string `yaml:"path,omitempty"`
+	Header string `yaml:"header,omitempty"`
+	// Query is the name of a parameter of the delivery's URL.
+	Query string `yaml:"query,omitempty"`
+	Const string `yaml:"const,omitempty"`
+	// Derive makes a hash of the values at paths, Join their text with colons between
+	// them (Separator, if set): safe only where no value can hold the separator.
+	Derive    []string `yaml:"derive,omitempty"`
+	Join      []string `yaml:"join,omitempty"`
+	Separator string   `yaml:"separator,omitempty"`
+	// PerDelivery appends the ID of the delivery: where an event names only what is to
+	// be fetched, two of them are never one.
+	PerDelivery bool `yaml:"per_delivery,omitempty"`
+	// Or are tried in order where this leads to nothing.
+	Or []Locator `yaml:"or,omitempty"`
 }
 
 // IsZero tells whether the locator was left out.
 func (l Locator) IsZero() bool {
-	return l.Path == "" && l.Header == "" && l.Const == "" && len(l.Derive) == 0
+	return l.Path == "" && l.Header == "" && l.Query == "" && l.Const == "" && len(l.Derive) == 0 && len(l.Join) == 0
 }
 
 // UnmarshalYAML reads the short form, a path, or the long one.
@@ -183,49 +172,16 @@ func (l *Locator) UnmarshalYAML(unmarshal func(any) error) error {
 	}
 	type plain Locator
 	if err := unmarshal((*plain)(l)); err != nil {
-		return fmt.Errorf("is a path, or one of {path: p}, {header: h}, {const: c}, {derive: [p, q]}: %w", err)
+		return fmt.Errorf("is a path, or one of {path: p}, {header: h}, {query: q}, {const: c}, {derive: [p, q]}, {join: [p, q]}: %w", err)
 	}
 	return nil
 }
 
 // MarshalYAML writes what UnmarshalYAML reads, the short form where it can.
 func (l Locator) MarshalYAML() (any, error) {
-	if l.Header == "" && l.Const == "" && len(l.Derive) == 0 {
+	if l.Path != "" && !l.PerDelivery && len(l.Or) == 0 || l.IsZero() {
 		return l.Path, nil
 	}
 	type plain Locator
 	return plain(l), nil
-}
-
-// Direction says whether a posting credits or debits. In configuration it is
-// credit, debit or signed, or {path: p, credit: [values], debit: [values]}.
-type Direction struct {
-	// Always is credit, debit or signed; empty if a field decides.
-	Always string   `yaml:"-"`
-	Path   string   `yaml:"path,omitempty"`
-	Credit []string `yaml:"credit,omitempty"`
-	Debit  []string `yaml:"debit,omitempty"`
-}
-
-// UnmarshalYAML reads a word or the long form.
-func (d *Direction) UnmarshalYAML(unmarshal func(any) error) error {
-	var word string
-	if unmarshal(&word) == nil {
-		*d = Direction{Always: word}
-		return nil
-	}
-	type plain Direction
-	if err := unmarshal((*plain)(d)); err != nil {
-		return fmt.Errorf("is credit, debit, signed, or {path: p, credit: [values], debit: [values]}: %w", err)
-	}
-	return nil
-}
-
-// MarshalYAML writes what UnmarshalYAML reads.
-func (d Direction) MarshalYAML() (any, error) {
-	if d.Always != "" {
-		return d.Always, nil
-	}
-	type plain Direction
-	return plain(d), nil
 }

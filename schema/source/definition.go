@@ -33,9 +33,12 @@ type Definition struct {
 	// NonEffect says why the provider's events never move money by themselves, such as
 	// "they carry an ID to fetch". They are kept, and ignored by the ledger.
 	NonEffect string
-	// Exponents are the currencies whose decimals differ from ISO 4217 at this
-	// provider, by code in upper case.
+	// Exponents are the currencies whose decimals differ from ISO 4217 in this provider's
+	// minor units, by code in upper case; UnknownExponent where nobody knows. The ledger
+	// keeps the decimals of the standard, so amounts are converted.
 	Exponents map[string]int
+	// Ignored are event types that move no money here on purpose, and why.
+	Ignored []Note
 
 	// Success is the answer that counts. Answer overrides it where it depends on the
 	// delivery.
@@ -46,4 +49,13 @@ type Definition struct {
 // builtin tells whether the provider says itself what its events are and mean.
 func (d *Definition) builtin() bool {
 	return d.Postings != nil || d.Statuses != nil || d.NonEffect != ""
+}
+
+// UnknownExponent marks a currency whose amounts in minor units cannot be told.
+const UnknownExponent = -1
+
+// Note says something of event types.
+type Note struct {
+	Types []string
+	Why   string
 }

@@ -11,7 +11,7 @@ func TuneHMAC(sig *Signature, c SignatureConfig, p *Problems) {
 	if c.Header == "" {
 		p.Add("signature.header", "is missing; it names the HTTP header that carries the signature")
 	} else {
-		sig.Header = headerName("signature.header", c.Header, p)
+		sig.Header = HeaderName("signature.header", c.Header, p)
 	}
 	sig.Algorithm = "hmac-sha256"
 	if c.Algorithm != "" {
@@ -27,7 +27,7 @@ func TuneHMAC(sig *Signature, c SignatureConfig, p *Problems) {
 
 	sig.Template = "{body}"
 	if c.TimestampHeader != "" {
-		sig.TimestampHeader = headerName("signature.timestamp_header", c.TimestampHeader, p)
+		sig.TimestampHeader = HeaderName("signature.timestamp_header", c.TimestampHeader, p)
 		sig.Template = "{ts}.{body}"
 		sig.TimestampFormat = FormatUnix
 		if c.TimestampFormat != "" {
@@ -79,7 +79,7 @@ func checkTemplate(sig *Signature, p *Problems) {
 	}
 	for _, part := range parts {
 		if part.Name == "header" {
-			headerName(key, part.Text, p)
+			HeaderName(key, part.Text, p)
 		}
 	}
 }

@@ -1,15 +1,11 @@
 package source
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"mime"
 	"net/http"
-	"net/url"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -20,8 +16,23 @@ import (
 
 // Delivery is one HTTP attempt whose signature holds.
 type Delivery struct {
+	// ID names the attempt.
+	ID string
+	// Method is GET or, also if empty, POST.
+	Method string
+	// Query is the query of the URL as it was sent, without the question mark.
+	Query  string
 	Header http.Header
 	Body   []byte
+}
+
+// event returns the bytes that tell the events, and their content type: of a GET, which
+// has no body, the query.
+func (d Delivery) event() (body []byte, contentType string) {
+	if d.Method == http.MethodGet {
+		return []byte(d.Query), mediaForm
+	}
+	return d.Body, d.Header.Get("Content-Type")
 }
 
 // Item is one event of a delivery.
@@ -57,12 +68,20 @@ const maxTypeBytes = 255
 
 // Media types of an event's body.
 const (
-	mediaJSON = "application/json"
-	mediaForm = "application/x-www-form-urlencoded"
+	mediaJSON      = "application/json"
+	mediaForm      = "application/x-www-form-urlencoded"
+	mediaMultipart = "multipart/form-data"
+)
+
+// Words of EventConfig.Body.
+const (
+	BodyJSON = "json"
+	BodyForm = "form"
+	BodyAny  = "any"
 )
 
 type eventRules struct {
-	form       bool
+	format     string
 	batch      bool
 	items      schema.Path
 	id         locator
@@ -73,54 +92,78 @@ type eventRules struct {
 
 // newEvent merges what is configured with what the definition says.
 func newEvent(def *Definition, c EventConfig, sig *Signature, p *Problems) eventRules {
+	own := def.Event
+	if own.ID.Header != "" && sig.IDHeader != "" {
+		own.ID.Header = sig.IDHeader // its name can depend on signature.headers
+	}
 	if def.builtin() {
 		if c.Body != "" || c.Items != "" || c.TimeFormat != "" || !c.ID.IsZero() || !c.Type.IsZero() || !c.Time.IsZero() {
 			p.Add("event", "provider %s says itself where its events are identified; remove the key", def.Name)
 		}
 		c = EventConfig{}
 	}
-	merge := func(configured *Locator, built Locator) {
-		if configured.IsZero() {
-			*configured = built
+	if (!own.ID.IsZero() || def.ID != nil) && !c.ID.IsZero() {
+		p.Add("event.id", "provider %s says itself where the ID is; remove the key", def.Name)
+		c.ID = Locator{}
+	}
+	if def.Read != nil && c.Body != "" {
+		p.Add("event.body", "provider %s says itself how bodies are written; remove the key", def.Name)
+	}
+	for _, m := range []struct {
+		configured *Locator
+		own        Locator
+	}{{&c.ID, own.ID}, {&c.Type, own.Type}, {&c.Time, own.Time}} {
+		if m.configured.IsZero() {
+			*m.configured = m.own
 		}
 	}
-	if built := def.Event.ID; !built.IsZero() {
-		if !c.ID.IsZero() {
-			p.Add("event.id", "provider %s says itself where the ID is; remove the key", def.Name)
-		}
-		if built.Header != "" {
-			built.Header = sig.IDHeader
-		}
-		c.ID = built
+	if c.Items == "" {
+		c.Items = own.Items
 	}
-	merge(&c.Type, def.Event.Type)
-	merge(&c.Time, def.Event.Time)
-	if c.ID.IsZero() {
-		p.Add("event.id", "is missing; it is a path, {header: h} or {derive: [paths]}")
+	if c.TimeFormat == "" {
+		c.TimeFormat = own.TimeFormat
+	}
+	if c.Body == "" {
+		c.Body = own.Body
+	}
+	if c.Body == "" {
+		c.Body = BodyJSON
+	}
+	if c.ID.IsZero() && def.ID == nil {
+		p.Add("event.id", "is missing; it is a path, {header: h}, {derive: [paths]} or {join: [paths]}")
 	}
 	r := eventRules{
-		id:         newLocator("event.id", c.ID, p, "path", "header", "derive"),
-		typ:        newLocator("event.type", c.Type, p, "path", "header", "const"),
+		format:     c.Body,
+		id:         newLocator("event.id", c.ID, p, "path", "header", "query", "derive", "join"),
+		typ:        newLocator("event.type", c.Type, p, "path", "header", "query", "const", "join"),
 		time:       newLocator("event.time", c.Time, p, "path"),
 		timeFormat: c.TimeFormat,
 	}
 	if c.TimeFormat != "" {
-		p.OneOf("event.time_format", c.TimeFormat, FormatRFC3339, FormatUnix, FormatUnixMS)
+		p.OneOf("event.time_format", c.TimeFormat, FormatRFC3339, FormatUnix, FormatUnixMS, FormatDateTime)
 	}
-	if c.Body != "" {
-		p.OneOf("event.body", c.Body, "json", "form")
-		r.form = c.Body == "form"
-	}
+	p.OneOf("event.body", c.Body, BodyJSON, BodyForm, BodyAny)
 	if c.Items != "" {
 		r.batch, r.items = true, newPath("event.items", c.Items, p)
-		if r.form {
+		if c.Body != BodyJSON {
 			p.Add("event.items", "needs a JSON body")
 		}
-		if r.id.header != "" {
-			p.Add("event.id", "is a header, which the items of a delivery would share; name a path or derive")
+		if r.id.shared() {
+			p.Add("event.id", "is a header or a parameter, which the items of a delivery would share; name a path or derive")
 		}
 	}
 	return r
+}
+
+// Allows tells whether deliveries come with this HTTP method.
+func (s *Source) Allows(method string) bool { return slices.Contains(s.Methods(), method) }
+
+// Methods are the HTTP methods of the source's deliveries.
+func (s *Source) Methods() []string {
+	if s.def.Methods == nil {
+		return []string{http.MethodPost}
+	}
+	return s.def.Methods
 }
 
 // Accepts tells whether a delivery with this Content-Type can be read. None at all is
@@ -136,21 +179,30 @@ func (s *Source) Accepts(contentType string) bool {
 	if charset, ok := params["charset"]; ok && !strings.EqualFold(charset, "utf-8") {
 		return false
 	}
-	if s.event.form {
-		return media == mediaForm
+	isForm := media == mediaForm || media == mediaMultipart && params["boundary"] != ""
+	switch s.event.format {
+	case BodyForm:
+		return isForm
+	case BodyAny:
+		return isForm || isJSON(media)
 	}
+	return isJSON(media)
+}
+
+func isJSON(media string) bool {
 	return media == mediaJSON || media == "text/json" || strings.HasPrefix(media, "application/") && strings.HasSuffix(media, "+json")
 }
 
 // Identify reads a delivery once, strictly, and returns its events; none if it is a
 // batch of none. It fails with an *IdentifyError.
 func (s *Source) Identify(d Delivery) ([]Item, error) {
-	root, err := s.read(d.Body)
+	body, contentType := d.event()
+	root, err := s.read(contentType, body)
 	if err != nil {
 		return nil, &IdentifyError{IdentifyBody, err.Error()}
 	}
 	if !s.event.batch {
-		item, err := s.item(d, root, d.Body)
+		item, err := s.item(d, root, body, s.kept(contentType))
 		if err != nil {
 			return nil, err
 		}
@@ -165,7 +217,7 @@ func (s *Source) Identify(d Delivery) ([]Item, error) {
 		if v.Kind() != schema.KindObject {
 			return nil, &IdentifyError{IdentifyBody, fmt.Sprintf("item %d of %s is not an object", i, s.event.items)}
 		}
-		item, err := s.item(d, v, v.Raw())
+		item, err := s.item(d, v, v.Raw(), mediaJSON)
 		if err != nil {
 			return nil, err
 		}
@@ -174,11 +226,20 @@ func (s *Source) Identify(d Delivery) ([]Item, error) {
 	return items, nil
 }
 
-func (s *Source) item(d Delivery, v *schema.Value, body []byte) (Item, error) {
-	item := Item{Body: body, ContentType: mediaJSON}
-	if s.event.form {
-		item.ContentType = mediaForm
+// kept is the content type that an event is kept with: enough to read it again.
+func (s *Source) kept(contentType string) string {
+	media, _, _ := mime.ParseMediaType(contentType)
+	switch {
+	case media == mediaMultipart:
+		return contentType // with its boundary
+	case media == mediaForm, media == "" && s.event.format == BodyForm:
+		return mediaForm
 	}
+	return mediaJSON
+}
+
+func (s *Source) item(d Delivery, v *schema.Value, body []byte, contentType string) (Item, error) {
+	item := Item{Body: body, ContentType: contentType}
 	var err error
 	if item.ID, err = s.eventID(d, v); err != nil {
 		return Item{}, &IdentifyError{IdentifyID, err.Error()}
@@ -195,103 +256,38 @@ func (s *Source) item(d Delivery, v *schema.Value, body []byte) (Item, error) {
 }
 
 func (s *Source) eventID(d Delivery, v *schema.Value) (string, error) {
-	id := s.event.id
-	switch {
-	case id.header != "":
-		text, ok := oneHeader(d.Header, id.header)
-		if !ok {
-			return "", fmt.Errorf("header %s must be there once", id.header)
-		}
-		return text, schema.CheckEventID(text)
-	case len(id.derive) > 0:
-		return derivedID(v, id.derive)
+	var text string
+	var err error
+	if s.def.ID != nil {
+		text, err = s.def.ID(d, v)
+	} else {
+		text, err = s.event.id.text(d, v)
 	}
-	at, ok := present(v, id.path)
-	if !ok {
-		return "", fmt.Errorf("there is nothing at %s", id.path)
-	}
-	text, ok := at.Text()
-	if !ok {
-		return "", fmt.Errorf("what stands at %s is not a string", id.path)
+	if err != nil {
+		return "", err
 	}
 	return text, schema.CheckEventID(text)
-}
-
-// derivedID is the hex SHA-256 of the literals at paths, each preceded by its length
-// as a big-endian uint32, so that ("ab", "c") and ("a", "bc") are two events.
-func derivedID(v *schema.Value, paths []schema.Path) (string, error) {
-	h := sha256.New()
-	for _, path := range paths {
-		at, ok := present(v, path)
-		if !ok {
-			return "", fmt.Errorf("there is nothing at %s", path)
-		}
-		text, ok := at.Literal()
-		if !ok {
-			return "", fmt.Errorf("what stands at %s is not a single value", path)
-		}
-		var n [4]byte
-		binary.BigEndian.PutUint32(n[:], uint32(len(text)))
-		h.Write(n[:])
-		h.Write([]byte(text))
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // eventType returns the event's type, empty if it has none. A type that no header or
 // log could carry is an error.
 func (s *Source) eventType(d Delivery, v *schema.Value) (string, error) {
-	typ := s.event.typ
-	text := typ.constant
+	var text string
+	var err error
 	switch {
-	case typ.header != "":
-		text, _ = oneHeader(d.Header, typ.header)
-	case !typ.path.IsZero():
-		at, ok := present(v, typ.path)
-		if !ok {
+	case s.def.Type != nil:
+		text, err = s.def.Type(d, v)
+	case s.event.typ.isSet():
+		text, err = s.event.typ.text(d, v)
+		if errors.Is(err, errAbsent) {
 			return "", nil
 		}
-		if text, ok = at.Literal(); !ok {
-			return "", fmt.Errorf("what stands at %s is not a single value", typ.path)
-		}
+	}
+	if err != nil {
+		return "", err
 	}
 	if len(text) > maxTypeBytes || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
 		return "", fmt.Errorf("it is longer than %d bytes or holds control characters", maxTypeBytes)
 	}
 	return text, nil
-}
-
-// read parses a body as the source's events are written.
-func (s *Source) read(body []byte) (*schema.Value, error) {
-	if !s.event.form {
-		return schema.ParseJSON(body, schema.Limits{})
-	}
-	return readForm(body)
-}
-
-// readForm reads a form as an object of strings, so that one kind of path and one
-// strictness serve both. A field that is there twice is an error.
-func readForm(body []byte) (*schema.Value, error) {
-	fields, err := url.ParseQuery(string(body))
-	if err != nil {
-		return nil, errors.New("not a form: a field is not encoded as it should be")
-	}
-	if len(fields) == 0 {
-		return nil, errors.New("the body is empty")
-	}
-	flat := make(map[string]string, len(fields))
-	for name, values := range fields {
-		if len(values) != 1 {
-			return nil, errors.New("a field of the form is there twice")
-		}
-		if !utf8.ValidString(name) || !utf8.ValidString(values[0]) {
-			return nil, errors.New("a field of the form is not UTF-8")
-		}
-		flat[name] = values[0]
-	}
-	text, err := json.Marshal(flat)
-	if err != nil {
-		return nil, fmt.Errorf("read form: %w", err)
-	}
-	return schema.ParseJSON(text, schema.Limits{})
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"hookledger/schema"
 )
@@ -27,7 +28,7 @@ func (s *Source) Map(ev *schema.Event) (schema.Meaning, error) {
 	if len(postings) == 0 && len(statuses) == 0 {
 		return schema.Meaning{}, nil
 	}
-	root, err := s.read(ev.Body)
+	root, err := s.read(ev.ContentType, ev.Body)
 	if err != nil {
 		return schema.Meaning{}, &schema.MappingError{Reason: schema.ReasonBodyUnreadable, Detail: err.Error()}
 	}
@@ -36,15 +37,17 @@ func (s *Source) Map(ev *schema.Event) (schema.Meaning, error) {
 	}
 	var m schema.Meaning
 	for _, r := range postings {
-		if !holds(root, r.when) {
-			continue
-		}
-		posting, moves, err := s.posting(r, ev, root)
-		if err != nil {
-			return schema.Meaning{}, err
-		}
-		if moves {
-			m.Postings = append(m.Postings, posting)
+		for _, at := range r.places(root) {
+			if !holds(at, r.when) {
+				continue
+			}
+			posting, moves, err := s.posting(r, ev, at)
+			if err != nil {
+				return schema.Meaning{}, err
+			}
+			if moves {
+				m.Postings = append(m.Postings, posting)
+			}
 		}
 	}
 	for _, r := range statuses {
@@ -81,22 +84,57 @@ func (s *Source) counts(root *schema.Value) (bool, error) {
 	return (text == "true") == (s.live == liveOnly), nil
 }
 
+// places returns where the rule is read: the event, or for a rule with each, the event
+// with one item of the list as its field item.
+func (r *postingRule) places(root *schema.Value) []*schema.Value {
+	if r.each.IsZero() {
+		return []*schema.Value{root}
+	}
+	list, ok := root.At(r.each)
+	if !ok || list.Kind() != schema.KindArray {
+		return nil
+	}
+	var places []*schema.Value
+	for _, item := range list.Items() {
+		places = append(places, root.With(itemField, item))
+	}
+	return places
+}
+
+// itemField is the name under which a rule with each finds an item of its list.
+const itemField = "item"
+
 func holds(root *schema.Value, when []condition) bool {
 	for _, c := range when {
-		v, ok := present(root, c.path)
-		if !ok {
-			return false
-		}
-		text, ok := v.Literal()
-		if !ok || !slices.Contains(c.is, text) {
+		if !c.holds(root) {
 			return false
 		}
 	}
 	return true
 }
 
+func (c *condition) holds(root *schema.Value) bool {
+	v, there := present(root, c.path)
+	switch {
+	case c.present:
+		return there
+	case c.absent:
+		return !there
+	case !there:
+		return len(c.not) > 0
+	}
+	text, single := v.Literal()
+	if len(c.not) > 0 {
+		return !single || !slices.Contains(c.not, text)
+	}
+	return single && slices.Contains(c.is, text)
+}
+
 // posting applies a rule. It returns false for an amount of zero.
 func (s *Source) posting(r *postingRule, ev *schema.Event, root *schema.Value) (schema.Posting, bool, error) {
+	if len(r.unsigned) > 0 {
+		return schema.Posting{}, false, unsignedError(r.unsigned)
+	}
 	currency, err := r.readCurrency(root)
 	if err != nil {
 		return schema.Posting{}, false, err
@@ -109,15 +147,16 @@ func (s *Source) posting(r *postingRule, ev *schema.Event, root *schema.Value) (
 	if err != nil || amount == 0 {
 		return schema.Posting{}, false, err
 	}
-	account, err := readAccount(root, r.accounts)
+	account, at, err := readAccount(root, r.accounts)
 	if err != nil {
 		return schema.Posting{}, false, err
 	}
-	movement := ev.ID
-	if !r.movement.IsZero() {
-		if movement, err = readName(root, r.movement, schema.ReasonBadMovement); err != nil {
-			return schema.Posting{}, false, err
-		}
+	if !s.believes(at) {
+		return schema.Posting{}, false, unsignedError([]string{at.String()})
+	}
+	movement, err := r.readMovement(root, ev)
+	if err != nil {
+		return schema.Posting{}, false, err
 	}
 	return schema.Posting{
 		Account: account, Contra: r.contra,
@@ -145,32 +184,72 @@ func (r *postingRule) readCurrency(root *schema.Value) (string, error) {
 	return code, nil
 }
 
+// readAmount returns the amount in minor units, less what the rule takes off.
 func (s *Source) readAmount(r *postingRule, root *schema.Value, currency string) (int64, error) {
-	v, ok := present(root, r.amount)
+	path := r.amounts[0]
+	for _, p := range r.amounts {
+		if _, ok := present(root, p); ok {
+			path = p
+			break
+		}
+	}
+	amount, err := s.readMoney(path, r.major, root, currency)
+	if err != nil || r.less.IsZero() {
+		return amount, err
+	}
+	less, err := s.readMoney(r.less, r.major, root, currency)
+	if err != nil {
+		return 0, err
+	}
+	return amount - less, nil
+}
+
+func (s *Source) readMoney(path schema.Path, major bool, root *schema.Value, currency string) (int64, error) {
+	v, ok := present(root, path)
 	if !ok {
-		return 0, mappingError(schema.ReasonBadAmount, "there is nothing at %s", r.amount)
+		return 0, mappingError(schema.ReasonBadAmount, "there is nothing at %s", path)
 	}
 	text, ok := v.Literal()
 	if !ok || v.Kind() == schema.KindBool {
-		return 0, mappingError(schema.ReasonBadAmount, "what stands at %s is not a number", r.amount)
+		return 0, mappingError(schema.ReasonBadAmount, "what stands at %s is not a number", path)
 	}
-	exponent := 0
-	if r.major {
-		if exponent, ok = s.exponent(currency); !ok {
-			return 0, mappingError(schema.ReasonBadCurrency, "the decimals of %s are not known", currency)
-		}
+	shift, ok := s.shift(currency, major)
+	if !ok {
+		return 0, mappingError(schema.ReasonBadCurrency, "it is not known with how many decimals %s writes %s", s.def.Name, currency)
 	}
-	amount, err := schema.ParseAmount(text, exponent)
+	amount, err := schema.ParseAmount(text, shift)
 	switch {
 	case errors.Is(err, schema.ErrAmountRange):
-		return 0, mappingError(schema.ReasonAmountRange, "%s: beyond the largest amount", r.amount)
+		return 0, mappingError(schema.ReasonAmountRange, "%s: beyond the largest amount", path)
 	case errors.Is(err, schema.ErrAmountInexact):
-		return 0, mappingError(schema.ReasonBadAmount, "%s: not a whole number of minor units of %s", r.amount, currency)
+		return 0, mappingError(schema.ReasonBadAmount, "%s: not a whole number of minor units of %s", path, currency)
 	case err != nil:
-		return 0, mappingError(schema.ReasonBadAmount, "%s: not a decimal number", r.amount)
+		return 0, mappingError(schema.ReasonBadAmount, "%s: not a decimal number", path)
 	}
 	return amount, nil
 }
+
+// readMovement returns the name of the movement. Colons within several parts are
+// escaped, so that no two lists of parts make one name.
+func (r *postingRule) readMovement(root *schema.Value, ev *schema.Event) (string, error) {
+	if len(r.movement) == 0 {
+		return ev.ID, nil
+	}
+	parts := make([]string, len(r.movement))
+	for i, path := range r.movement {
+		part, err := readName(root, path, schema.ReasonBadMovement)
+		if err != nil {
+			return "", err
+		}
+		if len(r.movement) > 1 {
+			part = colonEscaper.Replace(part)
+		}
+		parts[i] = part
+	}
+	return strings.Join(parts, ":"), nil
+}
+
+var colonEscaper = strings.NewReplacer(`\`, `\\`, `:`, `\:`)
 
 // apply gives an amount its sign. A negative amount has a meaning only where the
 // direction is signed: elsewhere it would turn a credit into a debit.
@@ -204,7 +283,7 @@ func (d *direction) apply(amount int64, root *schema.Value) (int64, error) {
 
 // readAccount returns what the first path leads to that leads to anything. A value of
 // the wrong kind is an error, not a reason to look further.
-func readAccount(root *schema.Value, paths []schema.Path) (string, error) {
+func readAccount(root *schema.Value, paths []schema.Path) (string, schema.Path, error) {
 	for _, path := range paths {
 		v, ok := present(root, path)
 		if !ok {
@@ -213,9 +292,10 @@ func readAccount(root *schema.Value, paths []schema.Path) (string, error) {
 		if text, ok := v.Text(); ok && text == "" {
 			continue
 		}
-		return readName(root, path, schema.ReasonBadAccount)
+		name, err := readName(root, path, schema.ReasonBadAccount)
+		return name, path, err
 	}
-	return "", mappingError(schema.ReasonMissingAccount, "there is nothing at %v", paths)
+	return "", schema.Path{}, mappingError(schema.ReasonMissingAccount, "there is nothing at %v", paths)
 }
 
 // readName returns the text of a string or of a whole number.
@@ -260,6 +340,10 @@ func (r *statusRule) read(ev *schema.Event, root *schema.Value) (*schema.Status,
 		rank = r.rank
 	}
 	return &schema.Status{Object: object, Status: status, Rank: rank, OccurredAt: ev.OccurredAt}, nil
+}
+
+func unsignedError(paths []string) *schema.MappingError {
+	return mappingError(schema.ReasonUnauthenticated, "the signature does not cover %s; look the amount up at the provider, or set trust: body", strings.Join(paths, ", "))
 }
 
 func mappingError(reason, format string, args ...any) *schema.MappingError {

@@ -20,8 +20,9 @@ const (
 )
 
 type condition struct {
-	path schema.Path
-	is   []string
+	path            schema.Path
+	is, not         []string
+	present, absent bool
 }
 
 type direction struct {
@@ -33,16 +34,22 @@ type direction struct {
 
 // postingRule is a checked PostingConfig.
 type postingRule struct {
+	// at is where the rule stands in the configuration.
+	at        string
 	key       string
 	types     []string
 	when      []condition
+	each      schema.Path
 	accounts  []schema.Path
-	amount    schema.Path
+	amounts   []schema.Path
+	less      schema.Path
 	major     bool
 	currency  locator
 	direction direction
-	movement  schema.Path
+	movement  []schema.Path
 	contra    string
+	// unsigned are the paths of the rule that the source does not believe.
+	unsigned []string
 }
 
 // statusRule is a checked StatusConfig.
@@ -56,31 +63,34 @@ type statusRule struct {
 	latestWins bool
 }
 
-// newMeaning sets the rules of s.
+// newMeaning sets the rules of s: the provider's own, then those of the configuration.
 func newMeaning(s *Source, c Config, p *Problems) {
-	if s.def.builtin() {
-		if c.Postings != nil || c.Statuses != nil {
-			p.Add("postings", "provider %s says itself what its events mean; remove the keys postings and statuses", s.def.Name)
-		}
-		c.Postings, c.Statuses = s.def.Postings, s.def.Statuses
-		if len(c.Postings) > 0 && len(c.Account) == 0 {
-			p.Add("account", "is missing; it is the path of the account in an event, such as data.object.metadata.account_id")
-		}
-	} else if len(c.Postings) == 0 && len(c.Statuses) == 0 {
+	builtin := s.def.builtin()
+	if builtin && len(s.def.Postings)+len(c.Postings) > 0 && len(c.Account) == 0 {
+		p.Add("account", "is missing; it is the path of the account in an event, such as data.object.metadata.account_id")
+	}
+	if !builtin && len(c.Postings) == 0 && len(c.Statuses) == 0 {
 		p.Add("postings", "is missing; without postings or statuses no event of the source means anything")
 	}
 	accounts := newPaths("account", c.Account, p)
+	for i, pc := range s.def.Postings {
+		s.postings = append(s.postings, newPosting(fmt.Sprintf("provider.postings[%d]", i), s, pc, accounts, p))
+	}
 	for i, pc := range c.Postings {
 		s.postings = append(s.postings, newPosting(fmt.Sprintf("postings[%d]", i), s, pc, accounts, p))
 	}
 	checkRuleKeys(s.postings, p)
+	// The first status that fits is taken, so what is configured goes first.
 	for i, sc := range c.Statuses {
 		s.statuses = append(s.statuses, newStatus(fmt.Sprintf("statuses[%d]", i), s, sc, p))
+	}
+	for i, sc := range s.def.Statuses {
+		s.statuses = append(s.statuses, newStatus(fmt.Sprintf("provider.statuses[%d]", i), s, sc, p))
 	}
 }
 
 func newPosting(at string, s *Source, c PostingConfig, accounts []schema.Path, p *Problems) postingRule {
-	r := postingRule{key: c.Key, types: c.Type, contra: c.Contra}
+	r := postingRule{at: at, key: c.Key, types: c.Type, contra: c.Contra}
 	s.checkTypes(at+".type", c.Type, p)
 	switch {
 	case c.Key != "" && !isWord(c.Key):
@@ -89,6 +99,9 @@ func newPosting(at string, s *Source, c PostingConfig, accounts []schema.Path, p
 		p.Add(at+".key", "is missing; a rule for several or all types needs one")
 	}
 	r.when = newConditions(at+".when", c.When, p)
+	if c.Each != "" {
+		r.each = newPath(at+".each", c.Each, p)
+	}
 	r.accounts = accounts
 	if len(c.Account) > 0 {
 		r.accounts = newPaths(at+".account", c.Account, p)
@@ -99,7 +112,13 @@ func newPosting(at string, s *Source, c PostingConfig, accounts []schema.Path, p
 	if c.Amount == "" {
 		p.Add(at+".amount", "is missing; it is the path of the amount in an event")
 	} else {
-		r.amount = newPath(at+".amount", c.Amount, p)
+		r.amounts = append(r.amounts, newPath(at+".amount", c.Amount, p))
+	}
+	if c.AmountElse != "" {
+		r.amounts = append(r.amounts, newPath(at+".amount_else", c.AmountElse, p))
+	}
+	if c.Less != "" {
+		r.less = newPath(at+".less", c.Less, p)
 	}
 	p.OneOf(at+".unit", c.Unit, UnitMinor, UnitMajor)
 	r.major = c.Unit == UnitMajor
@@ -111,15 +130,18 @@ func newPosting(at string, s *Source, c PostingConfig, accounts []schema.Path, p
 		code, err := schema.NormalizeCurrency(r.currency.constant)
 		if err != nil {
 			p.Add(at+".currency", "%v", err)
-		} else if _, known := s.exponent(code); r.major && !known {
+		} else if _, known := s.decimals(code); r.major && !known {
 			p.Add(at+".currency", "the decimals of %s are not known, so amounts in units of it cannot be converted; use unit: minor", code)
 		}
 		r.currency.constant = code
 	}
 	r.direction = newDirection(at+".direction", c.Direction, p)
 	if c.Movement != "" {
-		r.movement = newPath(at+".movement", c.Movement, p)
+		r.movement = append(r.movement, newPath(at+".movement", c.Movement, p))
+	} else if len(c.MovementAnd) > 0 {
+		p.Add(at+".movement_and", "needs movement")
 	}
+	r.movement = append(r.movement, newPaths(at+".movement_and", c.MovementAnd, p)...)
 	if r.contra == "" {
 		// The key, not the name: it stays when the source is renamed, and so does the
 		// meaning of its events.
@@ -130,21 +152,38 @@ func newPosting(at string, s *Source, c PostingConfig, accounts []schema.Path, p
 	return r
 }
 
-// checkRuleKeys refuses two rules for one event type with one key. Their postings
-// would be told apart by their order alone, and the first of them may be absent where
-// its amount is zero.
+// checkRuleKeys refuses two rules for one event type with one key, unless their
+// conditions exclude each other. Their postings would be told apart by their order
+// alone, and the first of them may be absent where its amount is zero.
 func checkRuleKeys(rules []postingRule, p *Problems) {
 	for i, r := range rules {
-		for j, other := range rules[:i] {
+		for _, other := range rules[:i] {
 			shared := len(r.types) == 0 || len(other.types) == 0
 			for _, t := range r.types {
 				shared = shared || slices.Contains(other.types, t)
 			}
-			if shared && r.ruleKey("") == other.ruleKey("") {
-				p.Add(fmt.Sprintf("postings[%d].key", i), "postings[%d] is for the same event type and has the same key; give one of them a key of its own", j)
+			if shared && r.ruleKey("") == other.ruleKey("") && !exclusive(r.when, other.when) {
+				p.Add(r.at+".key", "%s is for the same event type and has the same key; give one of them a key of its own", other.at)
 			}
 		}
 	}
+}
+
+// exclusive tells whether two lists of conditions can never hold both: they ask for
+// different values at one path.
+func exclusive(a, b []condition) bool {
+	for _, x := range a {
+		for _, y := range b {
+			if x.path.String() != y.path.String() {
+				continue
+			}
+			apart := len(x.is) > 0 && len(y.is) > 0 && !slices.ContainsFunc(x.is, func(w string) bool { return slices.Contains(y.is, w) })
+			if apart || x.absent && (y.present || len(y.is) > 0) || y.absent && (x.present || len(x.is) > 0) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // ruleKey returns the key of the rule for an event of a type.
@@ -182,7 +221,7 @@ func newStatus(at string, s *Source, c StatusConfig, p *Problems) statusRule {
 }
 
 func (s *Source) checkTypes(key string, types []string, p *Problems) {
-	typed := s.event.typ.header != "" || s.event.typ.constant != "" || !s.event.typ.path.IsZero()
+	typed := s.event.typ.isSet() || s.def.Type != nil
 	if len(types) > 0 && !typed {
 		p.Add(key, "needs event.type: where the type of an event is")
 	}
@@ -205,10 +244,16 @@ func newConditions(key string, list []ConditionConfig, p *Problems) []condition 
 	var out []condition
 	for i, c := range list {
 		at := fmt.Sprintf("%s[%d]", key, i)
-		if len(c.Is) == 0 {
-			p.Add(at+".is", "is missing; it lists the values for which the condition holds")
+		set := 0
+		for _, is := range []bool{len(c.Is) > 0, len(c.Not) > 0, c.Present, c.Absent} {
+			if is {
+				set++
+			}
 		}
-		out = append(out, condition{path: newPath(at+".path", c.Path, p), is: c.Is})
+		if set != 1 {
+			p.Add(at, "needs exactly one of is (the values for which the condition holds), not, present and absent")
+		}
+		out = append(out, condition{path: newPath(at+".path", c.Path, p), is: c.Is, not: c.Not, present: c.Present, absent: c.Absent})
 	}
 	return out
 }
@@ -244,10 +289,30 @@ func isWord(s string) bool {
 	return true
 }
 
-// exponent returns the decimals of a currency as this provider writes it.
-func (s *Source) exponent(currency string) (int, bool) {
-	if n, ok := s.def.Exponents[currency]; ok {
+// decimals returns the number of decimals with which the ledger keeps a currency: that
+// of ISO 4217, so that accounts credited by several providers add up; for what is not
+// in the standard, the provider's.
+func (s *Source) decimals(currency string) (int, bool) {
+	if n, ok := schema.Exponent(currency); ok {
 		return n, true
 	}
-	return schema.Exponent(currency)
+	n, ok := s.def.Exponents[currency]
+	return n, ok && n != UnknownExponent
+}
+
+// shift returns the power of ten between an amount as the provider writes it and minor
+// units as the ledger keeps them; false if it is not known.
+func (s *Source) shift(currency string, major bool) (int, bool) {
+	decimals, known := s.decimals(currency)
+	if major {
+		return decimals, known
+	}
+	theirs, differs := s.def.Exponents[currency]
+	switch {
+	case theirs == UnknownExponent:
+		return 0, false
+	case differs && known:
+		return decimals - theirs, true
+	}
+	return 0, true
 }

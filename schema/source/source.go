@@ -21,10 +21,11 @@ type Source struct {
 	event     eventRules
 	success   Answer
 
-	live     string
-	livePath schema.Path
-	postings []postingRule
-	statuses []statusRule
+	signedOnly bool
+	live       string
+	livePath   schema.Path
+	postings   []postingRule
+	statuses   []statusRule
 }
 
 var namePattern = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
@@ -59,6 +60,7 @@ func New(c Config, lookup Lookup) (*Source, error) {
 	s.event = newEvent(def, c.Event, &s.signature, p)
 	s.success = newAnswer(def, c.Success, p)
 	s.live, s.livePath = newLivemode(def, c.Livemode, p)
+	s.signedOnly = newTrust(c.Trust, &s.signature, p)
 	newMeaning(s, c, p)
 	if err := p.err(); err != nil {
 		return nil, err
