@@ -271,7 +271,8 @@ func TestSize_OfFoldersAndFiles(t *testing.T) {
 				t.Errorf("%s/%s has %d lines, the most is %d", p.ImportPath, e.Name(), n, maxLines)
 			}
 		}
-		if files > maxFiles {
+		// A provider is one file, so the folder of providers has as many as there are.
+		if files > maxFiles && p.ImportPath != module+"/schema/provider" {
 			t.Errorf("%s has %d source files, the most is %d", p.ImportPath, files, maxFiles)
 		}
 	}

@@ -447,7 +447,11 @@ func TestNewSet_NamesTheKeyAndWhatIsAllowed(t *testing.T) {
 		}
 	}
 	for _, change := range []func(*provider.Config){
-		func(c *provider.Config) { c.Postings = acmeConfig().Postings },
+		// The key of a rule that the provider has itself.
+		func(c *provider.Config) {
+			c.Postings = acmeConfig().Postings
+			c.Postings[0].Type = []string{"payment_intent.succeeded"}
+		},
 		func(c *provider.Config) { c.Event.ID.Path = "id" },
 		func(c *provider.Config) { c.Signature.Header = "X" },
 		func(c *provider.Config) { c.Account = nil },
