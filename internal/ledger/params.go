@@ -35,11 +35,10 @@ type arg struct {
 	value []byte
 }
 
-func textArg(s string) arg    { return arg{oidText, []byte(s)} }
-func uuidArg(u [16]byte) arg  { return arg{oidUUID, u[:]} }
-func int8Arg(n int64) arg     { return arg{oidInt8, binary.BigEndian.AppendUint64(nil, uint64(n))} }
-func int4Arg(n int32) arg     { return arg{oidInt4, binary.BigEndian.AppendUint32(nil, uint32(n))} }
-func timeArg(t time.Time) arg { return arg{oidTimestamptz, appendTime(nil, t)} }
+func textArg(s string) arg   { return arg{oidText, []byte(s)} }
+func uuidArg(u [16]byte) arg { return arg{oidUUID, u[:]} }
+func int8Arg(n int64) arg    { return arg{oidInt8, binary.BigEndian.AppendUint64(nil, uint64(n))} }
+func int4Arg(n int32) arg    { return arg{oidInt4, binary.BigEndian.AppendUint32(nil, uint32(n))} }
 
 // column is a one-dimensional array parameter under construction.
 type column struct {
