@@ -24,11 +24,17 @@ var (
 	errNotStored  = errors.New("not stored")
 )
 
-// linger is how long a record waits for others to share its request. Measured with
-// records of 1 KiB on one broker and two cores, see BenchmarkProduce: with no linger
-// a lone sender waits 0.2 ms, with 1 ms 1.3 ms, with kgo's default of 10 ms 11 ms;
-// 256 senders together get as much through without it, because requests that wait
-// for a slot gather records anyway.
+// linger is how long a record waits for others to share its request. Measured on Apache
+// Kafka 4.3.1, one broker, records of 1 KiB, two cores (BenchmarkProduce): waiting time
+// of each of 1 and 256 senders, and acknowledgements a second of the latter,
+//
+//	none       0.4 ms    2.6 ms   96,000/s
+//	1 ms       1.5 ms    3.3 ms   78,000/s
+//	5 ms       6.7 ms    9.7 ms   26,000/s
+//	10 ms     11.2 ms   16.7 ms   15,000/s   kgo's default
+//
+// Every sender waits for its own acknowledgement, so a linger holds back those who would
+// send next; and while a request is on its way, records gather without one.
 const linger = 0
 
 // producer is the one way into the topic.

@@ -77,6 +77,7 @@ type bundle struct {
 
 type options struct {
 	config  func(*Config)
+	sources func([]provider.Config)
 	kafka   []kgo.Opt
 	cluster []kfake.Opt
 	brokers []string
@@ -97,7 +98,11 @@ func setup(t testing.TB, o options) *bundle {
 	}
 	b.cluster = cluster
 	t.Cleanup(cluster.Close)
-	if b.sources, err = provider.NewSet(sources()); err != nil {
+	configs := sources()
+	if o.sources != nil {
+		o.sources(configs)
+	}
+	if b.sources, err = provider.NewSet(configs); err != nil {
 		t.Fatal(err)
 	}
 	config := DefaultConfig()
