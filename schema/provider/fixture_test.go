@@ -1,0 +1,163 @@
+package provider_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"hookledger/schema"
+	"hookledger/schema/provider"
+)
+
+// fixture is a delivery in testdata and what it means: one line per event, as describe
+// writes it.
+type fixture struct {
+	file   string
+	header map[string]string
+	query  string
+	want   []string
+}
+
+// checkFixtures reads every fixture as receiver and worker do. All files of the folder
+// must be among them.
+func checkFixtures(t *testing.T, s *provider.Source, folder string, fixtures []fixture) {
+	t.Helper()
+	var used []string
+	for _, f := range fixtures {
+		used = append(used, f.file)
+		got := f.describe(t, s, folder)
+		if !slices.Equal(got, f.want) {
+			t.Errorf("%s/%s: got\n\t%s\nwant\n\t%s", folder, f.file, strings.Join(got, "\n\t"), strings.Join(f.want, "\n\t"))
+		}
+	}
+	entries, err := os.ReadDir(filepath.Join("testdata", folder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !slices.Contains(used, e.Name()) {
+			t.Errorf("%s/%s stands in no table", folder, e.Name())
+		}
+	}
+}
+
+// events reads a fixture.
+func (f *fixture) events(t *testing.T, s *provider.Source, folder string) []schema.Event {
+	t.Helper()
+	body, err := os.ReadFile(filepath.Join("testdata", folder, f.file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body = []byte(strings.TrimSuffix(string(body), "\n"))
+	d := provider.Delivery{ID: "dlv_1", Header: http.Header{}, Query: f.query, Body: body}
+	d.Header.Set("Content-Type", "application/json")
+	if filepath.Ext(f.file) == ".form" {
+		d.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for name, value := range f.header {
+		d.Header.Set(name, value)
+	}
+	items, err := s.Identify(d)
+	if err != nil {
+		t.Fatalf("%s/%s: %v", folder, f.file, err)
+	}
+	var events []schema.Event
+	for _, item := range items {
+		events = append(events, schema.Event{
+			Source: s.Key(), ID: item.ID, Type: item.Type, OccurredAt: item.OccurredAt,
+			ContentType: item.ContentType, Body: item.Body,
+		})
+	}
+	return events
+}
+
+// describe writes what the events of a fixture are and mean.
+func (f *fixture) describe(t *testing.T, s *provider.Source, folder string) []string {
+	t.Helper()
+	var lines []string
+	for _, ev := range f.events(t, s, folder) {
+		m, err := s.Map(&ev)
+		at := "-"
+		if !ev.OccurredAt.IsZero() {
+			at = ev.OccurredAt.Format("2006-01-02T15:04:05Z")
+		}
+		lines = append(lines, fmt.Sprintf("%s %s %s: %s", ev.ID, ev.Type, at, describe(m, err)))
+	}
+	return lines
+}
+
+// describe writes a meaning: +2000 USD account rule movement, status object=status,
+// ignored, or quarantine reason.
+func describe(m schema.Meaning, err error) string {
+	var mapping *schema.MappingError
+	switch {
+	case errors.As(err, &mapping):
+		return "quarantine " + mapping.Reason
+	case err != nil:
+		return "error " + err.Error()
+	}
+	var parts []string
+	for _, p := range m.Postings {
+		parts = append(parts, fmt.Sprintf("%+d %s %s %s %s", p.Amount, p.Currency, p.Account, p.Rule, p.Movement))
+	}
+	if m.Status != nil {
+		parts = append(parts, fmt.Sprintf("status %s=%s", m.Status.Object, m.Status.Status))
+	}
+	if len(parts) == 0 {
+		return "ignored"
+	}
+	return strings.Join(parts, "; ")
+}
+
+// story applies fixtures in this order as the ledger does: a movement that is on record
+// is not made again, and must not differ. It returns the balances, such as "1300 USD acct_7".
+func story(t *testing.T, s *provider.Source, folder string, fixtures []fixture, files ...string) []string {
+	t.Helper()
+	balances := map[string]int64{}
+	made := map[schema.EffectKey]schema.Posting{}
+	for _, file := range files {
+		i := slices.IndexFunc(fixtures, func(f fixture) bool { return f.file == file })
+		if i < 0 {
+			t.Fatalf("%s stands in no table", file)
+		}
+		for _, ev := range fixtures[i].events(t, s, folder) {
+			m, err := s.Map(&ev)
+			if err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			for k, key := range m.EffectKeys(s.Key()) {
+				p := m.Postings[k]
+				if before, known := made[key]; known {
+					if before.Account != p.Account || before.Amount != p.Amount || before.Currency != p.Currency {
+						t.Errorf("%s: effect mismatch: %+v before, %+v now", file, before, p)
+					}
+					continue
+				}
+				made[key] = p
+				balances[p.Currency+" "+p.Account] += p.Amount
+			}
+		}
+	}
+	var out []string
+	for account, balance := range balances {
+		out = append(out, fmt.Sprintf("%d %s", balance, account))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// wantStory checks the balances after a story, and that its reverse ends the same.
+func wantStory(t *testing.T, s *provider.Source, folder string, fixtures []fixture, want string, files ...string) {
+	t.Helper()
+	for range 2 {
+		if got := strings.Join(story(t, s, folder, fixtures, files...), ", "); got != want {
+			t.Errorf("%s: after %v got %q, want %q", folder, files, got, want)
+		}
+		slices.Reverse(files)
+	}
+}
