@@ -167,6 +167,27 @@ func TestCheck_DamagedWorldIsCaught(t *testing.T) {
 	}
 }
 
+// A record that is no event of ours is on record by its place, and by that alone.
+func TestCheck_NamelessRecordIsOnRecordByItsPlace(t *testing.T) {
+	t.Parallel()
+	w := goodWorld()
+	w.Samples = nil
+	r := Record{Partition: 1, Offset: w.Group.Committed[1], Time: start, Value: []byte("hello")}
+	w.Records = append(w.Records, r)
+	w.Group.Committed[1]++
+	w.Tables.Progress[1].Next++
+	w.Tables.Quarantined = append(w.Tables.Quarantined, Held{Partition: 1, Offset: r.Offset, Reason: "not_an_event"})
+	for _, v := range Check(w) {
+		if v.Invariant != "I2" && v.Invariant != "I5" { // it was not sent, and has no hash
+			t.Errorf("got violation %s, want none", v)
+		}
+	}
+	w.Tables.Quarantined[len(w.Tables.Quarantined)-1].Offset++
+	if found := Check(w); !slices.ContainsFunc(found, func(v Violation) bool { return v.Invariant == "I7" }) {
+		t.Errorf("quarantine names another place: got %v, want I7", found)
+	}
+}
+
 func TestCheck_IncidentOfTheRunIsFine(t *testing.T) {
 	t.Parallel()
 	w := goodWorld()

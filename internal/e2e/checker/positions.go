@@ -16,17 +16,18 @@ func (j *judge) onRecord(r *Record) (time.Time, bool) {
 	if e := j.events[ref]; e != nil {
 		return e.ProcessedAt, true
 	}
-	for _, h := range slices.Concat(j.held[ref], j.conflicts[ref]) {
-		if h.Partition == r.Partition && h.Offset == r.Offset {
-			return time.Time{}, true
-		}
+	if j.aside[at(r.Partition, r.Offset)] {
+		return time.Time{}, true
 	}
 	if entries := j.entries[ref]; len(entries) > 0 {
 		return entries[0].AppliedAt, true
 	}
 	// The same event was put into quarantine at another place.
-	return time.Time{}, len(j.held[ref]) > 0
+	return time.Time{}, j.heldElsewhere(ref)
 }
+
+// heldElsewhere says that another record of the event is in quarantine.
+func (j *judge) heldElsewhere(ref Ref) bool { return ref.Source != "" && len(j.held[ref]) > 0 }
 
 // offsetsNeverLead is I7: at the end, and at each sample. Samples before Postgres
 // lost commits are no evidence: what was applied then was applied again later.
@@ -90,9 +91,9 @@ func (j *judge) conservation() {
 			switch {
 			case event != nil && event.Partition == p && event.Offset == r.Offset:
 				firsts++
-			case j.isHeld(r):
+			case j.aside[at(p, r.Offset)]:
 				set++
-			case event != nil || len(j.entries[r.Ref()]) > 0 || len(j.held[r.Ref()]) > 0:
+			case event != nil || len(j.entries[r.Ref()]) > 0 || j.heldElsewhere(r.Ref()):
 				repeats++
 			}
 		}
@@ -101,12 +102,6 @@ func (j *judge) conservation() {
 				p, records, firsts, repeats, set, sum)
 		}
 	}
-}
-
-func (j *judge) isHeld(r *Record) bool {
-	return slices.ContainsFunc(slices.Concat(j.held[r.Ref()], j.conflicts[r.Ref()]), func(h *Held) bool {
-		return h.Partition == r.Partition && h.Offset == r.Offset
-	})
 }
 
 // liveness is I11.

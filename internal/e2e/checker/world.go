@@ -101,6 +101,9 @@ type judge struct {
 	entries   map[Ref][]*Entry
 	held      map[Ref][]*Held
 	conflicts map[Ref][]*Held
+	// aside has the places of records in quarantine or conflict. A record that is no
+	// event of ours may have no name there, or another.
+	aside map[string]bool
 
 	found []Violation
 }
@@ -122,7 +125,7 @@ func newJudge(w World) *judge {
 	j := &judge{
 		World: w, sent: map[Ref]*sent{}, records: map[Ref][]*Record{},
 		end: map[int32]int64{}, start: map[int32]int64{},
-		events: map[Ref]*Event{}, entries: map[Ref][]*Entry{}, held: map[Ref][]*Held{}, conflicts: map[Ref][]*Held{},
+		events: map[Ref]*Event{}, entries: map[Ref][]*Entry{}, held: map[Ref][]*Held{}, conflicts: map[Ref][]*Held{}, aside: map[string]bool{},
 	}
 	for i := range w.History {
 		j.learn(&w.History[i])
@@ -146,10 +149,12 @@ func newJudge(w World) *judge {
 	for i := range w.Tables.Quarantined {
 		h := &w.Tables.Quarantined[i]
 		j.held[h.Ref()] = append(j.held[h.Ref()], h)
+		j.aside[at(h.Partition, h.Offset)] = true
 	}
 	for i := range w.Tables.Conflicts {
 		h := &w.Tables.Conflicts[i]
 		j.conflicts[h.Ref()] = append(j.conflicts[h.Ref()], h)
+		j.aside[at(h.Partition, h.Offset)] = true
 	}
 	return j
 }
