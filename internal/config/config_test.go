@@ -95,6 +95,8 @@ func TestParse_UnknownKeyNamesNearest(t *testing.T) {
 	for _, c := range []struct{ text, place, nearest string }{
 		{"kafka:\n  brokrs: [a]\n", "hookledger.yaml:2: unknown key kafka.brokrs", "did you mean kafka.brokers?"},
 		{"kafka: {}\ndatabas: {}\n", "hookledger.yaml:2: unknown key databas", "did you mean database?"},
+		{strings.Replace(good, "{ const: paid }", "{ constant: paid }", 1), "unknown key sources[0].event.type.constant", "did you mean sources[0].event.type.const?"},
+		{strings.Replace(good, "{ const: paid }", "{ path: a, or: [{ heade: b }] }", 1), "unknown key sources[0].event.type.or[0].heade", "did you mean sources[0].event.type.or[0].header?"},
 		{"brokers: [a]\n", "hookledger.yaml:1: unknown key brokers", "did you mean kafka.brokers?"},
 		{"consume: { retention: 1h }\n", "unknown key consume.retention", "did you mean kafka.retention?"},
 		{strings.Replace(good, "unit: minor", "units: minor", 1), "hookledger.yaml:13: unknown key sources[0].postings[0].units", "did you mean sources[].postings[].unit?"},

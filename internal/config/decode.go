@@ -83,19 +83,13 @@ func (d *decoder) node(v reflect.Value, n *yaml.Node, path string) {
 	}
 }
 
-// custom lets a value read itself. Its keys are checked first: the type's own reader
-// would take a misspelt one for none.
+// custom lets a value read itself. Its keys are checked first, those of values of its
+// own kind within it too: the type's own reader would take a misspelt one for none.
 func (d *decoder) custom(v reflect.Value, n *yaml.Node, path string) {
-	if n.Kind == yaml.MappingNode {
-		fields, before := fieldsOf(v.Type()), len(d.problems)
-		for _, kv := range d.pairs(n, path) {
-			if _, ok := fields.byName(kv.name); !ok {
-				d.unknown(kv, join(path, kv.name))
-			}
-		}
-		if len(d.problems) > before {
-			return
-		}
+	before := len(d.problems)
+	d.checkKeys(v.Type(), n, path)
+	if len(d.problems) > before {
+		return
 	}
 	if err := n.Decode(v.Addr().Interface()); err != nil {
 		// The reader's own words come first; what the library adds repeats values.
@@ -104,6 +98,42 @@ func (d *decoder) custom(v reflect.Value, n *yaml.Node, path string) {
 		return
 	}
 	d.origins[path] = d.place(n)
+}
+
+// checkKeys reports keys below n that type t does not have.
+func (d *decoder) checkKeys(t reflect.Type, n *yaml.Node, path string) {
+	d.depth++
+	defer func() { d.depth-- }()
+	if d.depth > maxDepth {
+		d.failf(n, "%s is nested more than %d levels deep", path, maxDepth)
+		return
+	}
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	switch {
+	case n.Kind == yaml.SequenceNode && t.Kind() == reflect.Slice:
+		for i, item := range n.Content {
+			d.checkKeys(t.Elem(), item, fmt.Sprintf("%s[%d]", path, i))
+		}
+	case n.Kind == yaml.MappingNode && t.Kind() == reflect.Struct && !isLeaf(t):
+		fields := fieldsOf(t)
+		for _, kv := range d.pairs(n, path) {
+			if f, ok := fields.byName(kv.name); ok {
+				d.checkKeys(f.typ, kv.value, join(path, kv.name))
+				continue
+			}
+			names := make([]string, len(fields))
+			for i, f := range fields {
+				names[i] = f.name
+			}
+			hint := "; it has " + strings.Join(names, ", ")
+			if best := nearest(kv.name, names); best != "" {
+				hint = ": did you mean " + join(path, best) + "?"
+			}
+			d.failf(kv.key, "unknown key %s%s", join(path, kv.name), hint)
+		}
+	}
 }
 
 func (d *decoder) mapping(v reflect.Value, n *yaml.Node, path string) {
