@@ -205,7 +205,8 @@ func (r *run) look(ctx context.Context, t *transaction, items []item, start int6
 }
 
 // readKnown adds a row of queryKnown. An event that slipped into two generations, in
-// the instant of a rotation, is what its blocking row says.
+// the instant of a rotation, is what its blocking row says, else the one that will be
+// remembered longer.
 func readKnown(v [][]byte, found map[schema.EventKey]*known) error {
 	key := schema.EventKey(v[0])
 	if v[1] == nil {
@@ -216,7 +217,8 @@ func readKnown(v [][]byte, found map[schema.EventKey]*known) error {
 	if !ok {
 		return fmt.Errorf("event has outcome %q, which this program does not know", v[1])
 	}
-	if k := found[key]; k != nil && (k.outcome.blocks() || !outcome.blocks()) {
+	open := v[5][0] == 1
+	if k := found[key]; k != nil && !(outcome.blocks() && !k.outcome.blocks() || open && outcome.blocks() == k.outcome.blocks()) {
 		return nil
 	}
 	found[key] = &known{

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"hookledger/internal/testkit"
 	"hookledger/schema"
 )
 
@@ -95,6 +96,46 @@ func TestApply_IgnoredEventIsAppliedAfterTheMappingIsFixed(t *testing.T) {
 		t.Errorf("balance: got %d, want 20", got)
 	}
 	b.lawful()
+}
+
+// An entry of today whose event sat in an old generation would stand alone as soon as
+// that generation is forgotten.
+func TestApply_IgnoredEventThatIsAppliedMovesToTheOpenGeneration(t *testing.T) {
+	t.Parallel()
+	url := testkit.LedgerURL(t)
+	b, owner := setupOn(t, as(t, url, "hookledger_worker")), open(t, url, nil)
+	events := []schema.Event{paid(t, "evt_1", "alice", 10), paid(t, "evt_2", "bob", 20)}
+	b.ledger.mapper = func(*schema.Event) (schema.Meaning, error) { return schema.Meaning{}, nil }
+	b.outcomes(b.apply(events...), map[Outcome]int64{Ignored: 2})
+	for _, sql := range []string{
+		`update event_ring set open_generation = 1`,
+		// From the instant of the rotation: evt_2 has a row in both.
+		`insert into processed_events
+			select "offset", received_at, processed_at, occurred_at, event_key, meaning, partition, 1::smallint, body_sha256, outcome, source, event_id, type, topic
+			  from processed_events where event_id = 'evt_2'`,
+	} {
+		if _, err := owner.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.rewind()
+	b.ledger.mapper = mapBody
+	b.outcomes(b.apply(events...), map[Outcome]int64{Applied: 2})
+	for id, want := range map[string]int{"evt_1": 1, "evt_2": 1} {
+		var generations int
+		if err := owner.QueryRow(t.Context(), `select count(*) from processed_events
+			where event_id = $1 and outcome = 'applied' and generation = 1`, id).Scan(&generations); err != nil {
+			t.Fatal(err)
+		}
+		if generations != want {
+			t.Errorf("%s: got %d applied rows in the open generation, want %d", id, generations, want)
+		}
+	}
+	b.rewind()
+	b.outcomes(b.apply(events...), map[Outcome]int64{Duplicate: 2})
+	if got := b.balance("bob"); got != 20 {
+		t.Errorf("balance: got %d, want 20", got)
+	}
 }
 
 func TestApply_ChangedEnvelopeIsDuplicate(t *testing.T) {

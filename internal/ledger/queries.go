@@ -42,9 +42,9 @@ with known as materialized (
 	  from processed_events
 	 where event_key = any ((select $1::uuid[])::uuid[])
 )
-select event_key, outcome, meaning, body_sha256, generation from known
+select event_key, outcome, meaning, body_sha256, generation, generation = (select open_generation from event_ring) from known
 union all
-select distinct event_key, null, null::uuid, null::bytea, null::smallint
+select distinct event_key, null, null::uuid, null::bytea, null::smallint, null::boolean
   from ledger_entries
  where (select forgotten_count > 0 from event_ring)
    and event_key = any (array(select k from unnest($1::uuid[]) k
@@ -89,11 +89,18 @@ select (select open_generation from event_ring), now(), $1, $2,
     on conflict do nothing
 returning event_key`}
 
-// queryUpdateEvents gives known rows, locked before, what they mean today.
+// queryUpdateEvents gives known rows, locked before, what they mean today. They move
+// to the open generation: the entries written beside them are of today, and an entry
+// within memory must find its event there. A row that has a twin there, from the
+// instant of a rotation, stays; whoever waits for a row that moves gets 40001 and
+// tries again.
 // Index: processed_events_N_pkey.
 var queryUpdateEvents = query{"update known events", `
 update processed_events p
-   set outcome = e.outcome, meaning = e.meaning, body_sha256 = e.body_sha256, type = e.type,
+   set generation = case when exists (select from processed_events t
+                                       where t.event_key = p.event_key and t.generation = (select open_generation from event_ring))
+                         then p.generation else (select open_generation from event_ring) end,
+       outcome = e.outcome, meaning = e.meaning, body_sha256 = e.body_sha256, type = e.type,
        topic = $1, partition = $2, "offset" = e.kafka_offset,
        occurred_at = e.occurred_at, received_at = e.received_at, processed_at = now()
   from unnest($3::uuid[], $4::int4[], $5::uuid[], $6::text[], $7::text[], $8::uuid[],
