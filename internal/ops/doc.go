@@ -6,7 +6,7 @@
 // shown before. What is done leaves a trace with a reason in the tables that everybody
 // can read.
 //
-// # Replay by reset
+// # Flow
 //
 // PlanReset reads the positions of the group and says, for each partition, where it
 // would move and how many records will be read again. Reset refuses while the group
