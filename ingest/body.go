@@ -22,21 +22,26 @@ func (b *budget) reserve(n int) bool {
 
 func (b *budget) release(n int) { b.used.Add(-int64(n)) }
 
-var errNoRoom = errors.New("too many bytes in flight")
+var (
+	errNoRoom  = errors.New("too many bytes in flight")
+	errTooLong = errors.New("the body is longer than it may be")
+)
 
 // firstPiece is what is allocated before a byte has arrived. More is reserved as bytes
 // arrive, so that a sender who promises a large body and is slow holds little.
 const firstPiece = 8 << 10
 
-// readBody reads r to its end. length is what the sender says, -1 if it says nothing.
-// What was reserved of b is returned with every outcome and is the caller's to release.
-func readBody(r io.Reader, length int64, b *budget) (body []byte, reserved int, err error) {
-	size := firstPiece
-	if length >= 0 && length < int64(size) {
-		size = int(length)
+// readBody reads r, which fails beyond limit bytes, to its end. length is what the sender
+// says, -1 if it says nothing. What was reserved of b is returned with every outcome and
+// is the caller's to release. While a body grows, it is held twice.
+func readBody(r io.Reader, length int64, limit int, b *budget) (body []byte, reserved int, err error) {
+	most := limit
+	if length >= 0 && length < int64(most) {
+		most = int(length)
 	}
-	// One byte more than a body of known length, so that its end is seen without growing.
-	size++
+	// One byte more than the longest body, so that its end is seen without growing.
+	most++
+	size := min(most, firstPiece)
 	if !b.reserve(size) {
 		return nil, 0, errNoRoom
 	}
@@ -53,10 +58,11 @@ func readBody(r io.Reader, length int64, b *budget) (body []byte, reserved int, 
 		case len(body) < cap(body):
 			continue
 		}
-		size := 2 * cap(body)
-		if length >= 0 && int64(size) > length+1 {
-			size = int(length) + 1
+		if cap(body) == most {
+			// A reader that gave more than it may; http.MaxBytesReader does not.
+			return nil, reserved, errTooLong
 		}
+		size := min(most, 2*cap(body))
 		if !b.reserve(size) {
 			return nil, reserved, errNoRoom
 		}

@@ -66,10 +66,11 @@ func (c *Config) Validate() error {
 	if c.MaxBodyBytes < 1<<10 || c.MaxBodyBytes > 64<<20 {
 		refuse("ingest.max_body_bytes is %d: set 1KiB to 64MiB", c.MaxBodyBytes)
 	}
-	least := c.MaxBodyBytes + recordOverheadBytes
-	if c.MaxInflightBytes < least {
-		refuse("ingest.max_inflight_bytes is %d: set at least max_body_bytes + 64KiB, %d", c.MaxInflightBytes, least)
+	// A body that grows is held twice for a moment.
+	if least := 2*c.MaxBodyBytes + recordOverheadBytes; c.MaxInflightBytes < least {
+		refuse("ingest.max_inflight_bytes is %d: set at least twice max_body_bytes + 64KiB, %d", c.MaxInflightBytes, least)
 	}
+	least := c.MaxBodyBytes + recordOverheadBytes
 	if c.MaxBufferedBytes < least {
 		refuse("ingest.max_buffered_bytes is %d: set at least max_body_bytes + 64KiB, %d", c.MaxBufferedBytes, least)
 	}

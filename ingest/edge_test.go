@@ -133,7 +133,7 @@ func TestServer_HasTimeouts(t *testing.T) {
 // Slow senders hold what they sent, not what they promise.
 func TestReceive_PromisedBytesAreNotHeld(t *testing.T) {
 	t.Parallel()
-	b := setup(t, options{config: func(c *Config) { c.MaxInflightBytes = 2 << 20 }})
+	b := setup(t, options{config: func(c *Config) { c.MaxInflightBytes = 3 << 20 }})
 	for range 100 {
 		conn := dial(t, b)
 		if _, err := io.WriteString(conn, "POST /webhooks/acme HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n{"); err != nil {
@@ -149,6 +149,34 @@ func TestReceive_PromisedBytesAreNotHeld(t *testing.T) {
 	if a := b.do(b.signed("acme", "", event("quick"))); a.code != 202 {
 		t.Errorf("got %d %s beside 100 slow senders, want 202", a.code, a.body)
 	}
+}
+
+// The smallest budget that is allowed takes the largest body that is allowed.
+func TestReceive_LargestBodyFitsTheSmallestBudget(t *testing.T) {
+	t.Parallel()
+	b := setup(t, options{config: func(c *Config) {
+		c.MaxInflightBytes, c.MaxBufferedBytes = 2*c.MaxBodyBytes+recordOverheadBytes, c.MaxBodyBytes+recordOverheadBytes
+	}})
+	for i, known := range []bool{true, false} {
+		body := fmt.Sprintf(`{"id":"l%d","pad":"`, i)
+		body += strings.Repeat("x", 1<<20-len(body)-2) + `"}`
+		r := b.signed("acme", "", body)
+		if !known {
+			r = chunked(r)
+		}
+		if a := b.do(r); a.code != 202 {
+			t.Errorf("length known %v: got %d %s, want 202", known, a.code, a.body)
+		}
+		if a := b.do(b.signed("acme", "", body+" ")); a.code != 413 {
+			t.Errorf("one byte more: got %d, want 413", a.code)
+		}
+	}
+	testkit.Eventually(t, 5*time.Second, func() error {
+		if used := b.server.budget.used.Load(); used != 0 {
+			return fmt.Errorf("%d bytes in flight", used)
+		}
+		return nil
+	})
 }
 
 func TestReceive_TooManyBytesInFlightIs503(t *testing.T) {

@@ -83,7 +83,7 @@ func (s *Server) screen(r *http.Request, src *provider.Source) *refusal {
 
 // read reads the whole raw body. What it reserved is to be released in every case.
 func (s *Server) read(w http.ResponseWriter, r *http.Request) ([]byte, int, *refusal) {
-	body, reserved, err := readBody(http.MaxBytesReader(w, r.Body, int64(s.config.MaxBodyBytes)), r.ContentLength, &s.budget)
+	body, reserved, err := readBody(http.MaxBytesReader(w, r.Body, int64(s.config.MaxBodyBytes)), r.ContentLength, s.config.MaxBodyBytes, &s.budget)
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
