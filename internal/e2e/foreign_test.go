@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -70,4 +72,46 @@ func TestConsume_ForeignRecordsAreSetAsideAndTheirNeighboursApplied(t *testing.T
 		t.Errorf("violated %s", violation)
 	}
 	s.verify() // what is in quarantine is a note, not a failure
+}
+
+// A worker whose configuration lacks a source does not judge its events: the partition
+// waits, an incident says for what, and the right configuration goes on from there.
+func TestConsume_UnknownSourceWaitsForTheRightConfiguration(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, testkit.Kafka(t), options{partitions: 2})
+	s.startIngest()
+	s.startSampler()
+	s.startLoad(13, workload(13, 80), 1, 8, 0).wait()
+
+	complete := s.config
+	s.config = filepath.Join(s.dir, "without-acme.yaml")
+	head, _, _ := strings.Cut(s.configuration(), "  - name: acme")
+	s.write(s.config, head)
+	wrong := s.startConsume()
+	testkit.Eventually(t, wait, func() error {
+		for _, i := range s.tables().Incidents {
+			if i.Kind == "unknown_source" {
+				return nil
+			}
+		}
+		return errors.New("no incident unknown_source")
+	})
+	if held := s.tables().Quarantined; len(held) != 0 {
+		t.Errorf("got %d records in quarantine, want none: another configuration can read them", len(held))
+	}
+	// It waits for a person, so it stays ready for what it can do, and says so.
+	if err := wrong.wantStatus("/readyz", 200)(); err != nil {
+		t.Error(err)
+	}
+	if wrong.metric(t, "hookledger_consumer_retries_total", `class="unknown_source"`) == 0 {
+		t.Error("got no retries of class unknown_source in the metrics")
+	}
+	if wrong.metric(t, "hookledger_consumer_lag_records") == 0 {
+		t.Error("got no lag in the metrics while partitions wait")
+	}
+	wrong.mustStop(t)
+
+	s.config = complete
+	s.startConsume()
+	s.settle(verdict{incidents: []string{"unknown_source"}})
 }

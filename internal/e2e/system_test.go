@@ -205,11 +205,12 @@ func (s *system) startConsume(env ...string) *role {
 
 func (s *system) start(name, command, admin string, env ...string) *role {
 	s.tb.Helper()
+	config := s.config // as it is now
 	return &role{
 		name:  name,
 		admin: "http://" + admin,
 		KillableProcess: testkit.StartHookledger(s.tb, testkit.ProcessOptions{
-			Args: []string{"--config", s.config, command}, Env: s.env(env...), Dir: s.dir, ReadyURL: "http://" + admin + "/readyz",
+			Args: []string{"--config", config, command}, Env: s.env(env...), Dir: s.dir, ReadyURL: "http://" + admin + "/readyz",
 		}),
 	}
 }
