@@ -139,6 +139,7 @@ func newEvent(def *Definition, c EventConfig, sig *Signature, p *Problems) event
 		time:       newLocator("event.time", c.Time, p, "path"),
 		timeFormat: c.TimeFormat,
 	}
+	r.id.requireText()
 	if c.TimeFormat != "" {
 		p.OneOf("event.time_format", c.TimeFormat, FormatRFC3339, FormatUnix, FormatUnixMS, FormatDateTime)
 	}

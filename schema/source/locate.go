@@ -37,6 +37,7 @@ type locator struct {
 	separator   string
 	perDelivery bool
 	or          []locator
+	textOnly    bool
 }
 
 var locatorForms = []string{"path", "header", "query", "const", "derive", "join"}
@@ -81,6 +82,15 @@ func newLocator(key string, l Locator, p *Problems, allowed ...string) locator {
 		out.or = append(out.or, newLocator(fmt.Sprintf("%s.or[%d]", key, i), o, p, allowed...))
 	}
 	return out
+}
+
+// requireText makes anything but a string at a path an error: 1 and "1" would be one
+// event. A provider that numbers its events joins the one number instead.
+func (l *locator) requireText() {
+	l.textOnly = true
+	for i := range l.or {
+		l.or[i].requireText()
+	}
 }
 
 func (l *locator) isSet() bool {
@@ -134,7 +144,23 @@ func (l *locator) first(d Delivery, v *schema.Value) (string, error) {
 		}
 		return strings.Join(parts, l.separator), nil
 	}
+	if l.textOnly {
+		return stringAt(v, l.path)
+	}
 	return word(v, l.path)
+}
+
+// stringAt returns the text of a string.
+func stringAt(v *schema.Value, path schema.Path) (string, error) {
+	at, ok := present(v, path)
+	if !ok {
+		return "", fmt.Errorf("%w at %s", errAbsent, path)
+	}
+	text, ok := at.Text()
+	if !ok {
+		return "", fmt.Errorf("what stands at %s is not a string", path)
+	}
+	return text, nil
 }
 
 // word returns the literal of a single value. Of a number it must be digits alone: 1.0
