@@ -180,12 +180,12 @@ func (b *bundle) signedAt(source, id, body string, at time.Time) *http.Request {
 	if id != "" {
 		h.Set("Webhook-Id", id)
 	}
-	h, err := signature.Sign(src.Signature(), secretOf(source), signature.Message{Header: h, Body: []byte(body), At: at})
+	signed, err := signature.Sign(src.Signature(), secretOf(source), signature.Message{Header: h, Body: []byte(body), At: at})
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	r := b.request(source, body)
-	for name, values := range h {
+	r := b.request(source, string(signed.Body))
+	for name, values := range signed.Header {
 		r.Header[name] = values
 	}
 	return r

@@ -20,23 +20,31 @@ type hmacScheme struct {
 	sig     source.Signature
 	name    string
 	newHash func() hash.Hash
+	size    int
 	parts   []source.TemplatePart
 	names   []string
 }
 
+// hashOf returns the hash behind an algorithm such as hmac-sha256.
+func hashOf(algorithm string) (func() hash.Hash, error) {
+	switch algorithm {
+	case "hmac-sha256":
+		return sha256.New, nil
+	case "hmac-sha512":
+		return sha512.New, nil
+	case "hmac-sha1":
+		return sha1.New, nil
+	}
+	return nil, fmt.Errorf("signature algorithm %q is not known", algorithm)
+}
+
 func newHMACScheme(sig source.Signature) (*hmacScheme, error) {
 	s := &hmacScheme{sig: sig, name: sig.Algorithm + "-" + sig.Encoding, names: []string{sig.Header}}
-	switch sig.Algorithm {
-	case "hmac-sha256":
-		s.newHash = sha256.New
-	case "hmac-sha512":
-		s.newHash = sha512.New
-	case "hmac-sha1":
-		s.newHash = sha1.New
-	default:
-		return nil, fmt.Errorf("signature algorithm %q is not known", sig.Algorithm)
-	}
 	var err error
+	if s.newHash, err = hashOf(sig.Algorithm); err != nil {
+		return nil, err
+	}
+	s.size = s.newHash().Size()
 	if s.parts, err = source.SplitTemplate(sig.Template); err != nil {
 		return nil, fmt.Errorf("signature template %q: it %w", sig.Template, err)
 	}
@@ -54,24 +62,39 @@ func newHMACScheme(sig source.Signature) (*hmacScheme, error) {
 func (s *hmacScheme) headers() []string { return s.names }
 
 func (s *hmacScheme) lock(secret []byte) (lock, error) {
-	return newHMACLock(s.name, "", s.newHash, secret)
-}
-
-func (s *hmacScheme) read(r Request) (*claim, error) {
-	text, err := one(r.Header, s.sig.Header)
+	key, err := keyBytes(secret, s.sig.KeyEncoding)
 	if err != nil {
 		return nil, err
 	}
-	digits, ok := strings.CutPrefix(text, s.sig.Prefix)
-	if !ok {
-		return nil, reject(Malformed, "header %s does not begin with the configured prefix", s.sig.Header)
+	return newHMACLock(s.name, "", s.newHash, key)
+}
+
+// keyBytes decodes a secret, strictly: a decoder that skips what it cannot read would
+// make a shorter key, or an empty one, of a secret that was cut when it was copied.
+func keyBytes(secret []byte, encoding string) ([]byte, error) {
+	switch encoding {
+	case "hex":
+		key, err := hex.DecodeString(string(secret))
+		if err != nil {
+			return nil, errors.New("the secret is not an even number of hexadecimal digits; copy it again, whole")
+		}
+		return key, nil
+	case "base64":
+		key, err := strictBase64(base64.StdEncoding, string(secret))
+		if err != nil {
+			return nil, errors.New("the secret is not base64; copy it again, whole")
+		}
+		return key, nil
 	}
-	value, err := decode(digits, s.sig.Encoding, s.newHash().Size())
+	return secret, nil
+}
+
+func (s *hmacScheme) read(r Request) ([]claim, error) {
+	c := claim{}
+	ts, err := s.signatures(r.Header, &c)
 	if err != nil {
-		return nil, reject(Malformed, "header %s: %v", s.sig.Header, err)
+		return nil, err
 	}
-	c := &claim{signatures: []signature{{value: value}}}
-	var ts string
 	if s.sig.TimestampHeader != "" {
 		if ts, err = one(r.Header, s.sig.TimestampHeader); err != nil {
 			return nil, err
@@ -80,8 +103,72 @@ func (s *hmacScheme) read(r Request) (*claim, error) {
 			return nil, err
 		}
 	}
-	c.text, err = s.text(r.Header, ts, r.Body)
-	return c, err
+	if c.text, err = s.text(r.Header, ts, r.Body); err != nil {
+		return nil, err
+	}
+	return []claim{c}, nil
+}
+
+// signatures reads the header of the signature into c, and returns the time if that
+// stands there too.
+func (s *hmacScheme) signatures(h http.Header, c *claim) (ts string, err error) {
+	lines := h[s.sig.Header]
+	if !s.sig.Repeated || len(lines) < 2 {
+		text, err := one(h, s.sig.Header)
+		if err != nil {
+			return "", err
+		}
+		if s.sig.Pairs != (source.PairsConfig{}) {
+			return s.pairs(text, c)
+		}
+		return "", s.signature(text, c)
+	}
+	if len(lines) > maxSignatures {
+		return "", reject(Malformed, "header %s is there more than %d times", s.sig.Header, maxSignatures)
+	}
+	// Of several, those that are none are skipped: each stands for itself.
+	var last error
+	for _, line := range lines {
+		text, err := printable(line, s.sig.Header)
+		if err == nil {
+			err = s.signature(text, c)
+		}
+		if err != nil {
+			last = err
+		}
+	}
+	if len(c.signatures) == 0 {
+		return "", last
+	}
+	return "", nil
+}
+
+func (s *hmacScheme) signature(text string, c *claim) error {
+	digits, ok := strings.CutPrefix(text, s.sig.Prefix)
+	if !ok && !s.sig.PrefixOptional {
+		return reject(Malformed, "header %s does not begin with the configured prefix", s.sig.Header)
+	}
+	value, err := decode(digits, s.sig.Encoding, s.size)
+	if err != nil {
+		return reject(Malformed, "header %s: %v", s.sig.Header, err)
+	}
+	c.signatures = append(c.signatures, signature{value: value})
+	return nil
+}
+
+func (s *hmacScheme) pairs(header string, c *claim) (ts string, err error) {
+	p, err := readPairs(header, s.sig.Header, s.sig.Pairs, s.sig.Encoding, s.size)
+	if err != nil {
+		return "", err
+	}
+	for _, value := range p.values {
+		c.signatures = append(c.signatures, signature{value: value})
+	}
+	if s.sig.Pairs.Time == "" {
+		return "", nil
+	}
+	c.signedAt, err = readTime(s.sig.Pairs.Time+" of header "+s.sig.Header, p.ts, s.sig.TimestampFormat)
+	return p.ts, err
 }
 
 func (s *hmacScheme) text(h http.Header, ts string, body []byte) ([][]byte, error) {
@@ -107,19 +194,28 @@ func (s *hmacScheme) text(h http.Header, ts string, body []byte) ([][]byte, erro
 	return text, nil
 }
 
-func (s *hmacScheme) sign(key *hmacLock, m Message) (http.Header, error) {
-	h := http.Header{}
-	ts := ""
+func (s *hmacScheme) sign(l lock, m *Message) error {
+	key, err := hmacKey(l)
+	if err != nil {
+		return err
+	}
+	ts := writeTime(m.At, s.sig.TimestampFormat)
 	if s.sig.TimestampHeader != "" {
-		ts = writeTime(m.At, s.sig.TimestampFormat)
-		h.Set(s.sig.TimestampHeader, ts)
+		m.Header.Set(s.sig.TimestampHeader, ts)
 	}
 	text, err := s.text(m.Header, ts, m.Body)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	h.Set(s.sig.Header, s.sig.Prefix+encode(key.mac(nil, text), s.sig.Encoding))
-	return h, nil
+	value := s.sig.Prefix + encode(key.mac(nil, text), s.sig.Encoding)
+	if p := s.sig.Pairs; p != (source.PairsConfig{}) {
+		value = p.Signature + "=" + value
+		if p.Time != "" {
+			value = p.Time + "=" + ts + p.Separator + value
+		}
+	}
+	m.Header.Set(s.sig.Header, value)
+	return nil
 }
 
 // decode reads a signature of size bytes, strictly: hexadecimal in either case, base64

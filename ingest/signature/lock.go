@@ -1,8 +1,10 @@
 package signature
 
 import (
+	"crypto"
 	"crypto/ed25519"
 	"crypto/hmac"
+	"crypto/rsa"
 	"errors"
 	"hash"
 	"sync"
@@ -43,10 +45,22 @@ func (l *hmacLock) scheme() string { return l.name }
 // matches compares decoded bytes in constant time. It stops at the first match, which
 // only a holder of the secret can produce.
 func (l *hmacLock) matches(c *claim) bool {
-	var space [64]byte
-	sum := l.mac(space[:0], c.text)
+	var space, own [64]byte
+	var sum []byte
 	for i := range c.signatures {
-		if c.signatures[i].version == l.version && hmac.Equal(c.signatures[i].value, sum) {
+		s := &c.signatures[i]
+		if s.version != l.version {
+			continue
+		}
+		want := sum
+		switch {
+		case s.text != nil:
+			want = l.mac(own[:0], s.text)
+		case sum == nil:
+			sum = l.mac(space[:0], c.text)
+			want = sum
+		}
+		if hmac.Equal(s.value, want) {
 			return true
 		}
 	}
@@ -62,6 +76,66 @@ func (l *hmacLock) mac(into []byte, text [][]byte) []byte {
 	sum := h.Sum(into)
 	l.states.Put(h)
 	return sum
+}
+
+// hashLock checks hashes of a text that the secret is a part of.
+type hashLock struct {
+	name    string
+	newHash func() hash.Hash
+	key     []byte
+}
+
+func newHashLock(name string, newHash func() hash.Hash, key []byte) (*hashLock, error) {
+	if len(key) == 0 {
+		return nil, errEmptySecret
+	}
+	return &hashLock{name: name, newHash: newHash, key: key}, nil
+}
+
+func (l *hashLock) scheme() string { return l.name }
+
+func (l *hashLock) matches(c *claim) bool {
+	sum := l.sum(c.text)
+	for i := range c.signatures {
+		if hmac.Equal(c.signatures[i].value, sum) {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *hashLock) sum(text [][]byte) []byte {
+	h := l.newHash()
+	for _, piece := range text {
+		if piece == nil {
+			piece = l.key
+		}
+		h.Write(piece)
+	}
+	return h.Sum(nil)
+}
+
+// rsaLock checks RSA signatures (PKCS #1 v1.5) against a public key.
+type rsaLock struct {
+	name string
+	hash crypto.Hash
+	key  *rsa.PublicKey
+}
+
+func (l *rsaLock) scheme() string { return l.name }
+
+func (l *rsaLock) matches(c *claim) bool {
+	h := l.hash.New()
+	for _, piece := range c.text {
+		h.Write(piece)
+	}
+	sum := h.Sum(nil)
+	for i := range c.signatures {
+		if rsa.VerifyPKCS1v15(l.key, l.hash, sum, c.signatures[i].value) == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // ed25519Lock checks signatures against a public key.

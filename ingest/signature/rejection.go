@@ -1,6 +1,9 @@
 package signature
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Reason is a stable word for why a delivery is not believed.
 type Reason string
@@ -19,10 +22,19 @@ const (
 	NoMatch Reason = "no_match"
 	// NoSecret: no secret is valid now; not_before and not_after leave a gap.
 	NoSecret Reason = "no_valid_secret"
+	// UnknownKey: the provider has no key of the name that the delivery gives, or it is
+	// not one to be believed.
+	UnknownKey Reason = "unknown_key"
+	// Address: the sender's address is not among those of the provider.
+	Address Reason = "address"
 	// Stale and Future: the signature is right and its time is not.
 	Stale  Reason = "stale"
 	Future Reason = "future"
 )
+
+// ErrUnavailable says that a key of the provider could not be fetched, so nothing is known
+// of the signature.
+var ErrUnavailable = errors.New("key of the provider is not available")
 
 // Rejection says why a delivery is not believed.
 type Rejection struct {

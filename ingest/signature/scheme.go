@@ -3,42 +3,85 @@ package signature
 import (
 	"fmt"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
 
+	"hookledger/schema"
 	"hookledger/schema/source"
 )
 
 // scheme is one family of signatures. Its files know headers and texts; how bytes are
 // compared and secrets are tried is the same for all, in verify.go and lock.go.
 type scheme interface {
-	// read returns what the headers claim, or a *Rejection.
-	read(Request) (*claim, error)
+	// read returns what the delivery claims, or a *Rejection. All claims must hold.
+	read(Request) ([]claim, error)
 	// lock returns what a secret can check, or why it cannot be a secret.
 	lock(secret []byte) (lock, error)
-	// headers are the canonical names of the headers that read uses.
+	// headers are the canonical names of the headers with which a delivery can be
+	// verified again. One that is itself the credential is not among them.
 	headers() []string
-	// sign returns the headers of a message signed with key.
-	sign(key *hmacLock, m Message) (http.Header, error)
-	// snippet returns the lines of a shell that compute the same headers.
-	snippet(key *hmacLock, m shellMessage) (shellSignature, error)
+}
+
+// signing is a scheme with which `send` and tests can sign.
+type signing interface {
+	// sign makes m one that read accepts: it sets headers, and the query or the body
+	// where the signature stands there.
+	sign(key lock, m *Message) error
+}
+
+// scripting is a scheme for which a shell can sign.
+type scripting interface {
+	// snippet returns the lines of a shell that compute the same headers as sign.
+	snippet(m shellMessage) (shellSignature, error)
+}
+
+// keyless is a scheme that needs no secret: what it checks is the same for everybody, or
+// fetched.
+type keyless interface {
+	// open returns the lock that stands in for secrets, with a name for it; nil if locks
+	// are fetched.
+	open() (id string, l lock)
+}
+
+// fetching is a scheme whose deliveries name a key of the provider to be fetched.
+type fetching interface {
+	trust(*Trust)
+	fetch(c *claim, configured []*key, at time.Time) (*key, error)
+}
+
+// challenging is a scheme whose provider asks by GET whether the address is ours.
+type challenging interface {
+	challenge(Request) (text string, err error)
+	reply(l lock, text string) string
+}
+
+// keeping is a scheme that needs more than headers to verify again.
+type keeping interface {
+	keep(Request) []schema.Header
 }
 
 // claim is what a delivery says of itself, still to be checked.
 type claim struct {
-	// signatures are those in versions that the scheme accepts, decoded.
+	// signatures are those in versions that the scheme accepts, decoded. Any may match.
 	signatures []signature
-	// text is the signed text in pieces.
+	// text is the signed text in pieces. A nil piece stands for the secret.
 	text [][]byte
 	// signedAt is the time of signing; zero if the scheme has none.
 	signedAt time.Time
+	// keyName names the key to be fetched.
+	keyName string
+	// remote is the sender's address.
+	remote netip.Addr
 }
 
-// signature is one decoded signature. version is empty where the scheme has one alone.
+// signature is one decoded signature. version is empty where the scheme has one alone;
+// text is its own where it is not the claim's.
 type signature struct {
 	version string
 	value   []byte
+	text    [][]byte
 }
 
 // maxSignatures bounds the work that one delivery can ask for. Providers send two
@@ -53,6 +96,34 @@ func newScheme(sig source.Signature) (scheme, error) {
 		return stripeScheme{sig}, nil
 	case source.SchemeStandardWebhooks:
 		return standardScheme{sig}, nil
+	case source.SchemeAdyenItems:
+		return adyenScheme{sig}, nil
+	case source.SchemePayPal:
+		return &paypalScheme{sig: sig}, nil
+	case source.SchemePlaid:
+		return &plaidScheme{sig: sig}, nil
+	case source.SchemeRSA:
+		return rsaScheme{sig}, nil
+	case source.SchemeMercadoPago:
+		return mercadoPagoScheme{sig}, nil
+	case source.SchemeBraintree:
+		return braintreeScheme{sig}, nil
+	case source.SchemeCloudPayments:
+		return cloudPaymentsScheme{sig}, nil
+	case source.SchemeTBank:
+		return tbankScheme{sig}, nil
+	case source.SchemeRobokassa:
+		return newRobokassaScheme(sig)
+	case source.SchemeProdamus:
+		return prodamusScheme{sig}, nil
+	case source.SchemeSberbank:
+		return newSberbankScheme(sig)
+	case source.SchemeToken:
+		return tokenScheme{sig}, nil
+	case source.SchemeNetworks:
+		return networksScheme{sig}, nil
+	case source.SchemeNone:
+		return noneScheme{}, nil
 	}
 	return nil, fmt.Errorf("signature scheme %q is not known", sig.Scheme)
 }
@@ -68,7 +139,11 @@ func one(h http.Header, name string) (string, error) {
 	case len(values) == 0:
 		return "", reject(MissingHeader, "header %s is missing", name)
 	}
-	value := trimOWS(values[0])
+	return printable(values[0], name)
+}
+
+func printable(value, name string) (string, error) {
+	value = trimOWS(value)
 	if value == "" {
 		return "", reject(MissingHeader, "header %s is empty", name)
 	}

@@ -1,6 +1,7 @@
 package signature
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -8,41 +9,67 @@ import (
 	"hookledger/schema/source"
 )
 
-// Message is what Sign signs. Header holds the headers that the signature covers,
-// such as Webhook-Id: source.Source.Compose sets them.
+// Message is a delivery to be signed. Header holds the headers that the signature
+// covers, such as Webhook-Id: source.Source.Compose sets them.
 type Message struct {
+	Method string
+	Query  string
 	Header http.Header
 	Body   []byte
 	At     time.Time
 }
 
-// Sign returns the headers of a delivery signed as sig says, the way the provider
-// would. It is for trying sources out: `send`, `dev` and tests. It fails for a secret
-// that cannot sign, such as a public key.
-func Sign(sig source.Signature, secret source.Secret, m Message) (http.Header, error) {
-	s, key, err := signer(sig, secret)
-	if err != nil {
-		return nil, err
-	}
-	h, err := s.sign(key, m)
-	if err != nil {
-		return nil, fmt.Errorf("sign message: %w", err)
-	}
-	return h, nil
-}
-
-func signer(sig source.Signature, secret source.Secret) (scheme, *hmacLock, error) {
+// Sign returns m signed as sig says, the way the provider would: with more headers, or
+// with another query or body where the signature stands there. It is for trying sources
+// out: `send`, `dev` and tests. It fails for a secret that cannot sign, such as a public
+// key, and for schemes that only the provider can sign.
+func Sign(sig source.Signature, secret source.Secret, m Message) (Message, error) {
 	s, err := newScheme(sig)
 	if err != nil {
-		return nil, nil, err
+		return Message{}, err
 	}
-	l, err := s.lock([]byte(secret))
-	if err != nil {
-		return nil, nil, fmt.Errorf("sign message: %w", err)
+	signer, ok := s.(signing)
+	if !ok {
+		return Message{}, fmt.Errorf("sign message: scheme %s is signed by the provider alone", sig.Scheme)
 	}
+	if m.Header = m.Header.Clone(); m.Header == nil {
+		m.Header = http.Header{}
+	}
+	var key lock
+	if _, open := s.(keyless); !open {
+		if key, err = s.lock([]byte(secret)); err != nil {
+			return Message{}, fmt.Errorf("sign message: %w", err)
+		}
+	}
+	if err := signer.sign(key, &m); err != nil {
+		return Message{}, fmt.Errorf("sign message: %w", err)
+	}
+	return m, nil
+}
+
+var errPublicKey = errors.New("the secret is a public key; it checks signatures and makes none")
+
+// hmacKey returns the lock of a secret that can sign.
+func hmacKey(l lock) (*hmacLock, error) {
 	key, ok := l.(*hmacLock)
 	if !ok {
-		return nil, nil, fmt.Errorf("sign message: the secret is a public key; it checks signatures and makes none")
+		return nil, errPublicKey
 	}
-	return s, key, nil
+	return key, nil
+}
+
+// timedMAC is a MAC and the time it covers, as text.
+type timedMAC struct {
+	ts  string
+	sum []byte
+}
+
+// macOf signs the text of m at its time.
+func macOf(l lock, text func(ts string) [][]byte, m *Message, format string) (timedMAC, error) {
+	key, err := hmacKey(l)
+	if err != nil {
+		return timedMAC{}, err
+	}
+	ts := writeTime(m.At, format)
+	return timedMAC{ts, key.mac(nil, text(ts))}, nil
 }

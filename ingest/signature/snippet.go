@@ -4,6 +4,7 @@ import (
 	"crypto/sha512"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -19,11 +20,23 @@ const IDPlaceholder = "__hookledger_id__"
 // computes time and signature with date and openssl, so the lines work when pasted at
 // any time. They hold the secret: they are for development.
 func Snippet(sig source.Signature, secret source.Secret, url string, header http.Header, body []byte) (string, error) {
-	s, key, err := signer(sig, secret)
+	s, err := newScheme(sig)
 	if err != nil {
 		return "", err
 	}
-	signed, err := s.snippet(key, shellMessage{header})
+	script, ok := s.(scripting)
+	if !ok {
+		return "", fmt.Errorf("sign in a shell: scheme %s cannot be written in a few lines; use hookledger send", sig.Scheme)
+	}
+	l, err := s.lock([]byte(secret))
+	if err != nil {
+		return "", fmt.Errorf("sign in a shell: %w", err)
+	}
+	key, err := hmacKey(l)
+	if err != nil {
+		return "", fmt.Errorf("sign in a shell: %w", err)
+	}
+	signed, err := script.snippet(shellMessage{header})
 	if err != nil {
 		return "", err
 	}
@@ -72,7 +85,7 @@ func (s shellSignature) names() []string {
 	return names
 }
 
-func (s *hmacScheme) snippet(_ *hmacLock, m shellMessage) (shellSignature, error) {
+func (s *hmacScheme) snippet(m shellMessage) (shellSignature, error) {
 	out := shellSignature{encoding: s.sig.Encoding}
 	for _, part := range s.parts {
 		switch part.Name {
@@ -91,18 +104,24 @@ func (s *hmacScheme) snippet(_ *hmacLock, m shellMessage) (shellSignature, error
 	if s.sig.TimestampHeader != "" {
 		out.headers = append(out.headers, shellHeader{s.sig.TimestampHeader, `"$t"`})
 	}
-	out.headers = append(out.headers, shellHeader{s.sig.Header, quote(s.sig.Prefix) + `"$sig"`})
+	value := quote(s.sig.Prefix) + `"$sig"`
+	if p := s.sig.Pairs; p.Time != "" {
+		value = quote(p.Time+"=") + `"$t"` + quote(p.Separator+p.Signature+"=") + value
+	} else if p.Signature != "" {
+		value = quote(p.Signature+"=") + value
+	}
+	out.headers = append(out.headers, shellHeader{s.sig.Header, value})
 	return out, nil
 }
 
-func (s stripeScheme) snippet(*hmacLock, shellMessage) (shellSignature, error) {
+func (s stripeScheme) snippet(shellMessage) (shellSignature, error) {
 	return shellSignature{
 		text: `"$t.$body"`, encoding: "hex",
 		headers: []shellHeader{{s.sig.Header, `"t=$t,v1=$sig"`}},
 	}, nil
 }
 
-func (s standardScheme) snippet(_ *hmacLock, m shellMessage) (shellSignature, error) {
+func (s standardScheme) snippet(m shellMessage) (shellSignature, error) {
 	id := m.header.Get(s.sig.IDHeader)
 	if id == "" {
 		return shellSignature{}, errors.New("message has no header " + s.sig.IDHeader)

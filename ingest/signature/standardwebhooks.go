@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
-	"net/http"
 	"strings"
 
 	"hookledger/schema/source"
@@ -41,7 +40,7 @@ func (s standardScheme) lock(secret []byte) (lock, error) {
 	return newHMACLock("standard-webhooks-v1", "v1", sha256.New, key)
 }
 
-func (s standardScheme) read(r Request) (*claim, error) {
+func (s standardScheme) read(r Request) ([]claim, error) {
 	id, err := one(r.Header, s.sig.IDHeader)
 	if err != nil {
 		return nil, err
@@ -54,7 +53,7 @@ func (s standardScheme) read(r Request) (*claim, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &claim{text: standardText(id, ts, r.Body)}
+	c := claim{text: standardText(id, ts, r.Body)}
 	if c.signedAt, err = readTime("header "+s.sig.TimestampHeader, ts, s.sig.TimestampFormat); err != nil {
 		return nil, err
 	}
@@ -72,7 +71,7 @@ func (s standardScheme) read(r Request) (*claim, error) {
 		}
 		known++
 		if value, err := decode(encoded, "base64", size); err == nil {
-			c.signatures = append(c.signatures, signature{version, value})
+			c.signatures = append(c.signatures, signature{version: version, value: value})
 		}
 	}
 	switch {
@@ -83,22 +82,23 @@ func (s standardScheme) read(r Request) (*claim, error) {
 	case known > maxSignatures:
 		return nil, reject(Malformed, "header %s has more than %d signatures", s.sig.Header, maxSignatures)
 	}
-	return c, nil
+	return []claim{c}, nil
 }
 
 func standardText(id, ts string, body []byte) [][]byte {
 	return [][]byte{[]byte(id), []byte("."), []byte(ts), []byte("."), body}
 }
 
-func (s standardScheme) sign(key *hmacLock, m Message) (http.Header, error) {
+func (s standardScheme) sign(key lock, m *Message) error {
 	id := m.Header.Get(s.sig.IDHeader)
 	if id == "" {
-		return nil, errors.New("message has no header " + s.sig.IDHeader)
+		return errors.New("message has no header " + s.sig.IDHeader)
 	}
-	ts := writeTime(m.At, s.sig.TimestampFormat)
-	h := http.Header{}
-	h.Set(s.sig.IDHeader, id)
-	h.Set(s.sig.TimestampHeader, ts)
-	h.Set(s.sig.Header, "v1,"+base64.StdEncoding.EncodeToString(key.mac(nil, standardText(id, ts, m.Body))))
-	return h, nil
+	mac, err := macOf(key, func(ts string) [][]byte { return standardText(id, ts, m.Body) }, m, s.sig.TimestampFormat)
+	if err != nil {
+		return err
+	}
+	m.Header.Set(s.sig.TimestampHeader, mac.ts)
+	m.Header.Set(s.sig.Header, "v1,"+base64.StdEncoding.EncodeToString(mac.sum))
+	return nil
 }

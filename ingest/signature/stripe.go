@@ -3,7 +3,6 @@ package signature
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"net/http"
 	"strings"
 
 	"hookledger/schema/source"
@@ -21,12 +20,12 @@ func (s stripeScheme) lock(secret []byte) (lock, error) {
 	return newHMACLock(stripeName, "", sha256.New, secret)
 }
 
-func (s stripeScheme) read(r Request) (*claim, error) {
+func (s stripeScheme) read(r Request) ([]claim, error) {
 	header, err := one(r.Header, s.sig.Header)
 	if err != nil {
 		return nil, err
 	}
-	c := &claim{}
+	c := claim{}
 	ts, versions := "", 0
 	for part := range strings.SplitSeq(header, ",") {
 		name, value, ok := strings.Cut(part, "=")
@@ -65,7 +64,7 @@ func (s stripeScheme) read(r Request) (*claim, error) {
 		return nil, err
 	}
 	c.text = stripeText(ts, r.Body)
-	return c, nil
+	return []claim{c}, nil
 }
 
 // stripeText keeps the time as it was written: that is what was signed.
@@ -73,9 +72,11 @@ func stripeText(ts string, body []byte) [][]byte {
 	return [][]byte{[]byte(ts), []byte("."), body}
 }
 
-func (s stripeScheme) sign(key *hmacLock, m Message) (http.Header, error) {
-	ts := writeTime(m.At, s.sig.TimestampFormat)
-	h := http.Header{}
-	h.Set(s.sig.Header, "t="+ts+",v1="+hex.EncodeToString(key.mac(nil, stripeText(ts, m.Body))))
-	return h, nil
+func (s stripeScheme) sign(key lock, m *Message) error {
+	mac, err := macOf(key, func(ts string) [][]byte { return stripeText(ts, m.Body) }, m, s.sig.TimestampFormat)
+	if err != nil {
+		return err
+	}
+	m.Header.Set(s.sig.Header, "t="+mac.ts+",v1="+hex.EncodeToString(mac.sum))
+	return nil
 }

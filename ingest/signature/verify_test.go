@@ -12,6 +12,7 @@ import (
 	"github.com/stripe/stripe-go/v84/webhook"
 
 	"hookledger/schema/provider"
+	"hookledger/schema/source"
 )
 
 var noon = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
@@ -55,18 +56,13 @@ func verifierOf(t testing.TB, c provider.Config) (*Verifier, provider.Signature)
 	return v, source.Signature()
 }
 
-func signed(t testing.TB, sig provider.Signature, secret provider.Secret, m Message) Request {
+func signed(t testing.TB, sig source.Signature, secret source.Secret, m Message) Request {
 	t.Helper()
-	h, err := Sign(sig, secret, m)
+	m, err := Sign(sig, secret, m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, values := range m.Header {
-		if h.Get(name) == "" {
-			h[name] = values
-		}
-	}
-	return Request{Header: h, Body: m.Body, At: m.At}
+	return m.request()
 }
 
 func reasonOf(err error) Reason {

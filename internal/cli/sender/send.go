@@ -169,18 +169,15 @@ type answered struct {
 // would be unknown, and it takes a moment only.
 func (r *run) attempt(e event) (answered, error) {
 	t0 := time.Now()
-	signed, err := signature.Sign(r.source.Signature(), r.secret, signature.Message{Header: e.delivery.Header, Body: e.delivery.Body, At: t0})
+	signed, err := signature.Sign(r.source.Signature(), r.secret, signature.Message{
+		Method: e.delivery.Method, Query: e.delivery.Query, Header: e.delivery.Header, Body: e.delivery.Body, At: t0,
+	})
 	if err != nil {
 		return answered{}, err
 	}
-	req, err := http.NewRequest(http.MethodPost, r.url, bytes.NewReader(e.delivery.Body))
+	req, err := newRequest(r.url, signed)
 	if err != nil {
-		return answered{}, fmt.Errorf("make request: %w", err)
-	}
-	for _, headers := range []http.Header{e.delivery.Header, signed} {
-		for name, values := range headers {
-			req.Header[name] = values
-		}
+		return answered{}, err
 	}
 	a := answered{Line: Line{
 		Seed: r.opts.Seed, I: e.i, Attempt: r.attempts[e.i].Add(1), T0: stamp(t0), Source: r.source.Name(),
@@ -204,6 +201,22 @@ func (r *run) attempt(e event) (answered, error) {
 	t1 := time.Now()
 	a.T1, a.latency = stamp(t1), t1.Sub(t0)
 	return a, nil
+}
+
+func newRequest(url string, m signature.Message) (*http.Request, error) {
+	if m.Query != "" {
+		url += "?" + m.Query
+	}
+	method := m.Method
+	if method == "" {
+		method = http.MethodPost
+	}
+	req, err := http.NewRequest(method, url, bytes.NewReader(m.Body))
+	if err != nil {
+		return nil, fmt.Errorf("make request: %w", err)
+	}
+	req.Header = m.Header
+	return req, nil
 }
 
 // result says what an HTTP status means for the event.
