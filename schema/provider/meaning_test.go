@@ -89,7 +89,7 @@ func TestStripe_PaymentIntentSucceededCreditsWhatWasReceived(t *testing.T) {
 		intent(`{"id":"pi_1","amount_received":1,"metadata":{"account_id":"u1"}}`):                                                   schema.ReasonBadCurrency,
 		intent(`{"id":7.5,"amount_received":1,"currency":"usd","metadata":{"account_id":"u1"}}`):                                     schema.ReasonBadMovement,
 		intent(`{"amount_received":1,"currency":"usd","metadata":{"account_id":"u1"}}`):                                              schema.ReasonBadMovement,
-		`{"id":"evt_2","type":"charge.updated","data":{"object":{"amount_refunded":5}}}`:                                            "",
+		`{"id":"evt_2","type":"charge.updated","data":{"object":{"amount_refunded":5}}}`:                                             "",
 		`{"id":"evt_3","object":"v2.core.event","type":"v1.billing.meter.error_report_triggered","created":"2025-11-29T12:00:00Z"}`:  "",
 	} {
 		if _, err := meaningOf(t, s, body); reasonOf(err) != reason {

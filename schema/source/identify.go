@@ -248,9 +248,13 @@ func (s *Source) item(d Delivery, v *schema.Value, body []byte, contentType stri
 	if item.Type, err = s.eventType(d, v); err != nil {
 		return Item{}, &IdentifyError{IdentifyType, err.Error()}
 	}
-	if !s.event.time.path.IsZero() {
-		if at, ok := present(v, s.event.time.path); ok {
+	for _, l := range append([]locator{s.event.time}, s.event.time.or...) {
+		if l.path.IsZero() {
+			continue
+		}
+		if at, ok := present(v, l.path); ok {
 			item.OccurredAt = readTime(at, s.event.timeFormat)
+			break
 		}
 	}
 	return item, nil
