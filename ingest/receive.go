@@ -3,6 +3,7 @@ package ingest
 import (
 	"errors"
 	"net/http"
+	"net/netip"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -48,7 +49,16 @@ func (s *Server) receive(c echo.Context) error {
 		return nil
 	}
 	defer s.budget.release(reserved)
-	items, ack, no := s.accept(d, src, r.Header, body)
+	verified, no := s.verify(d, src, r, body)
+	if no != nil {
+		s.refuse(w, r, d, no)
+		return nil
+	}
+	if reply := verified.Reply(); reply != "" {
+		s.reply(w, d, reply)
+		return nil
+	}
+	items, ack, no := s.accept(d, src, r, verified)
 	if no != nil {
 		s.refuse(w, r, d, no)
 		return nil
@@ -60,7 +70,7 @@ func (s *Server) receive(c echo.Context) error {
 // screen judges what is known before the body: the method, the headers, and whether
 // the broker answers at all.
 func (s *Server) screen(r *http.Request, src *provider.Source) *refusal {
-	if r.Method != http.MethodPost {
+	if !src.Allows(r.Method) {
 		return &refusal{badMethod, "method", ""}
 	}
 	for _, value := range r.Header["Content-Encoding"] {
@@ -69,11 +79,14 @@ func (s *Server) screen(r *http.Request, src *provider.Source) *refusal {
 		}
 	}
 	types := r.Header["Content-Type"]
-	if len(types) > 1 || !src.Accepts(r.Header.Get("Content-Type")) {
+	if len(types) > 1 || r.Method != http.MethodGet && !src.Accepts(r.Header.Get("Content-Type")) {
 		return &refusal{badMediaType, "content_type", ""}
 	}
 	if r.ContentLength > int64(s.config.MaxBodyBytes) {
 		return &refusal{bodyTooLarge, "body_too_large", "by Content-Length"}
+	}
+	if s.state.Load() == stateStarting {
+		return &refusal{unavailable, "starting", ""}
 	}
 	if !s.health.allow() {
 		return &refusal{unavailable, "circuit_open", ""}
@@ -96,16 +109,45 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) ([]byte, int, *ref
 	return body, reserved, nil
 }
 
-// accept is the way from bytes to acknowledged records.
-func (s *Server) accept(d *delivery, src *door, header http.Header, body []byte) ([]provider.Item, acknowledged, *refusal) {
-	verified, err := src.verifier.Verify(signature.Request{Header: header, Body: body, At: d.receivedAt})
+// verify believes or refuses a delivery.
+func (s *Server) verify(d *delivery, src *door, r *http.Request, body []byte) (signature.Verified, *refusal) {
+	verified, err := src.verifier.Verify(signature.Request{
+		Method: r.Method, Query: r.URL.RawQuery, Header: r.Header, Body: body, Remote: remoteAddr(r), At: d.receivedAt,
+	})
 	if err != nil {
-		return nil, acknowledged{}, refusedSignature(err)
+		return signature.Verified{}, refusedSignature(err)
 	}
 	s.metrics.matches.WithLabelValues(src.source.Name(), verified.KeyID()).Inc()
 	s.metrics.lastMatch.WithLabelValues(src.source.Name(), verified.KeyID()).Set(float64(d.receivedAt.UnixMilli()) / 1000)
+	return verified, nil
+}
 
-	items, err := src.source.Identify(provider.Delivery{Header: header, Body: verified.Body()})
+// remoteAddr is the address of who connected; the zero address if it cannot be read.
+func remoteAddr(r *http.Request) netip.Addr {
+	addr, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return addr.Addr()
+}
+
+// reply answers a challenge, by which a provider checks that the address is ours. It is
+// no promise about any event.
+func (s *Server) reply(w http.ResponseWriter, d *delivery, text string) {
+	s.count(d, http.StatusOK)
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	w.WriteHeader(http.StatusOK)
+	_, _ = w.Write([]byte(text)) // who sent it is gone, or hears
+	s.log.Info().Str("source", d.source.Name()).Str("delivery_id", d.id).Msg("challenge answered")
+}
+
+// accept is the way from verified bytes to acknowledged records.
+func (s *Server) accept(d *delivery, src *door, r *http.Request, verified signature.Verified) ([]provider.Item, acknowledged, *refusal) {
+	header := r.Header
+	items, err := src.source.Identify(provider.Delivery{
+		ID: d.id, Method: r.Method, Query: r.URL.RawQuery, Header: header, Body: verified.Body(),
+	})
 	if err != nil {
 		return nil, acknowledged{}, refusedEvent(err)
 	}
@@ -122,6 +164,9 @@ func (s *Server) accept(d *delivery, src *door, header http.Header, body []byte)
 }
 
 func refusedSignature(err error) *refusal {
+	if errors.Is(err, signature.ErrUnavailable) {
+		return &refusal{keyUnavailable, "key_unavailable", err.Error()}
+	}
 	var rejection *signature.Rejection
 	if !errors.As(err, &rejection) {
 		return &refusal{badSignature, "signature", err.Error()}
@@ -196,7 +241,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, d *delivery, no 
 		Msg("delivery refused")
 	switch no.problem.name {
 	case badMethod.name:
-		w.Header().Set("Allow", http.MethodPost)
+		w.Header().Set("Allow", d.methods())
 	case badEncoding.name:
 		w.Header().Set("Accept-Encoding", "identity")
 	}
@@ -209,6 +254,14 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, d *delivery, no 
 
 func (s *Server) count(d *delivery, status int) {
 	s.metrics.deliveries.WithLabelValues(d.label(), strconv.Itoa(status)).Inc()
+}
+
+// methods are those the source's deliveries come with, for the header Allow.
+func (d *delivery) methods() string {
+	if d.source == nil {
+		return http.MethodPost
+	}
+	return strings.Join(d.source.Methods(), ", ")
 }
 
 // label is the source's name in metrics and logs.

@@ -106,6 +106,13 @@ func NewServer(d Deps) (*Server, error) {
 	if s.metrics, err = newMetrics(d.Registerer); err != nil {
 		return nil, fmt.Errorf("register metrics of ingest: %w", err)
 	}
+	for _, src := range d.Sources.All() {
+		covered := 0.0
+		if src.BodyAuthenticated() {
+			covered = 1
+		}
+		s.metrics.covered.WithLabelValues(src.Name()).Set(covered)
+	}
 	s.client, err = kgo.NewClient(append(append([]kgo.Opt{}, d.Kafka...), producerOptions(d.Config, d.Topic, s.health)...)...)
 	if err != nil {
 		return nil, fmt.Errorf("open Kafka client: %w: check kafka.brokers", err)
@@ -198,19 +205,12 @@ func (s *Server) Ready() error {
 	return s.health.ready()
 }
 
-// Run checks the topic, then receives deliveries until ctx ends, then stops gracefully:
-// not ready, ShutdownDelay, no new connections, deliveries in hand answered, records
-// flushed, client closed. It returns nil after a graceful stop.
+// Run receives deliveries until ctx ends, then stops gracefully: not ready,
+// ShutdownDelay, no new connections, deliveries in hand answered, records flushed,
+// client closed. It returns nil after a graceful stop. Until the topic was checked,
+// which may take long while brokers are away, deliveries are answered 503.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.Close()
-	if s.checkTopic != nil {
-		if err := s.checkTopic(ctx, s.client); err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return fmt.Errorf("ingest does not start: %w", err)
-		}
-	}
 	// Both end when Run returns: secrets can change until the last delivery.
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var helpers sync.WaitGroup
@@ -222,8 +222,20 @@ func (s *Server) Run(ctx context.Context) error {
 	})
 	helpers.Go(func() { s.health.watch(background, s.client.Ping) })
 
+	if s.checkTopic == nil {
+		s.state.Store(stateServing)
+	}
 	served := make(chan error, 1)
 	helpers.Go(func() { served <- s.http.Serve(s.listener) })
+	if s.checkTopic != nil {
+		if err := s.checkTopic(ctx, s.client); err != nil {
+			_ = s.http.Close()
+			if ctx.Err() != nil {
+				return nil
+			}
+			return fmt.Errorf("ingest does not start: %w", err)
+		}
+	}
 	s.state.Store(stateServing)
 	s.log.Info().Str("addr", s.Addr().String()).Int("sources", len(s.doors)).Msg("receiving deliveries")
 

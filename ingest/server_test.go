@@ -87,6 +87,32 @@ func TestRun_RefusesATopicThatCannotKeepThePromise(t *testing.T) {
 	}
 }
 
+// Brokers may be away when a receiver starts: whoever calls is told so, at once.
+func TestRun_Answers503UntilTheTopicWasChecked(t *testing.T) {
+	t.Parallel()
+	checking, checked := make(chan struct{}), make(chan struct{})
+	b := setup(t, options{checkTopic: func(ctx context.Context, _ *kgo.Client) error {
+		close(checking)
+		select {
+		case <-checked:
+		case <-ctx.Done():
+		}
+		return ctx.Err()
+	}})
+	<-checking
+	if a := b.do(b.signed("acme", "", event("evt_1"))); a.code != 503 || a.header.Get("Retry-After") == "" {
+		t.Errorf("got %d, Retry-After %q, want 503 with one", a.code, a.header.Get("Retry-After"))
+	}
+	if b.server.Ready() == nil {
+		t.Error("ready before the topic was checked")
+	}
+	close(checked)
+	testkit.Eventually(t, 10*time.Second, b.server.Ready)
+	if a := b.do(b.signed("acme", "", event("evt_1"))); a.code != 202 {
+		t.Errorf("got %d, want acme's 202", a.code)
+	}
+}
+
 func TestConfig_DefaultIsValidAndEachLimitNamesItsKey(t *testing.T) {
 	t.Parallel()
 	c := DefaultConfig()

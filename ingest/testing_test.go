@@ -84,6 +84,8 @@ type options struct {
 	level   zerolog.Level
 	stopped bool
 	now     func() time.Time
+	// checkTopic is Deps.CheckTopic.
+	checkTopic func(context.Context, *kgo.Client) error
 	// beforeRun is called when the broker is there and the server is not.
 	beforeRun func(*bundle)
 }
@@ -121,7 +123,7 @@ func setup(t testing.TB, o options) *bundle {
 	b.server, err = NewServer(Deps{
 		Config: config, Sources: b.sources, Topic: topic,
 		Kafka:      append([]kgo.Opt{kgo.SeedBrokers(brokers...), kgo.MetadataMinAge(250 * time.Millisecond)}, o.kafka...),
-		Registerer: b.reg, Log: zerolog.New(b.logs).Level(o.level), Now: o.now,
+		Registerer: b.reg, Log: zerolog.New(b.logs).Level(o.level), Now: o.now, CheckTopic: o.checkTopic,
 	})
 	if err != nil {
 		t.Fatal(err)
