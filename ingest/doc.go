@@ -10,13 +10,17 @@
 //
 // # Flow
 //
-//	POST /webhooks/{source}
+//	POST /webhooks/{source}, or GET where the provider sends so
 //	  screen   method, encoding, content type, declared length, does the broker answer
 //	  read     the whole raw body, within the limit and the bytes in flight
 //	  Verify   the signature                                   → signature.Verified
 //	  Identify parse once, strictly: ID, type, time per event  → provider.Item
 //	  produce  acks=all, idempotent, with a timer of our own   → acknowledged
 //	  succeed  takes the acknowledgement, so success before it does not compile
+//
+// A provider that asks by a challenge whether the address is ours is answered after
+// Verify; no event is in it. Where the signature stands inside the body, Verify parses it,
+// strictly and within limits, as nothing else can.
 //
 // Producing takes no context of a request: kgo fails all records that share a batch with
 // one whose context ended, so that one sender who hangs up could fail others. For the
@@ -42,6 +46,7 @@
 //	internal                500  a fault of ours
 //	not-acknowledged        503  stored or not, nobody knows
 //	overloaded              503  no room in the buffers
+//	key-unavailable         503  the provider's key cannot be fetched
 //	unavailable             503  the broker does not acknowledge at the moment
 //
 // All 5xx carry Retry-After. Neither answers nor logs tell which secret was tried or what

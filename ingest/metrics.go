@@ -14,6 +14,7 @@ type metrics struct {
 	accepted    *prometheus.CounterVec
 	matches     *prometheus.CounterVec
 	lastMatch   *prometheus.GaugeVec
+	covered     *prometheus.GaugeVec
 	unknown     prometheus.Counter
 	late        *prometheus.CounterVec
 	ackDuration *prometheus.HistogramVec
@@ -32,6 +33,10 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 			Name: "hookledger_ingest_secret_last_match_timestamp_seconds",
 			Help: "Unix time at which a secret last matched. A secret that has not matched for long can be removed.",
 		}, []string{"source", "key_id"}),
+		covered: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "hookledger_ingest_source_body_authenticated",
+			Help: "1 if the signature of a source covers the whole body of its deliveries, else 0.",
+		}, []string{"source"}),
 		unknown: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "hookledger_ingest_events_unknown_total",
 			Help: "Events answered 503 while their record was on its way: stored or not, nobody knows.",
@@ -47,7 +52,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		m.late.WithLabelValues(r)
 		m.ackDuration.WithLabelValues(r)
 	}
-	return m, registerAll(reg, m.deliveries, m.refusals, m.accepted, m.matches, m.lastMatch, m.unknown, m.late, m.ackDuration)
+	return m, registerAll(reg, m.deliveries, m.refusals, m.accepted, m.matches, m.lastMatch, m.covered, m.unknown, m.late, m.ackDuration)
 }
 
 func registerAll(reg prometheus.Registerer, cs ...prometheus.Collector) error {

@@ -35,6 +35,7 @@ var (
 	internal        = problem{name: "internal", status: 500, title: "Something is wrong here", retryAfter: 5}
 	notAcknowledged = problem{name: "not-acknowledged", status: 503, title: "The delivery may or may not have been stored; send it again", retryAfter: 5}
 	overloaded      = problem{name: "overloaded", status: 503, title: "There is no room for the delivery at the moment; send it again", retryAfter: 1}
+	keyUnavailable  = problem{name: "key-unavailable", status: 503, title: "The signature cannot be checked at the moment; send it again", retryAfter: 30}
 	unavailable     = problem{name: "unavailable", status: 503, title: "Deliveries cannot be stored at the moment; send it again", retryAfter: 5}
 )
 
