@@ -1,0 +1,246 @@
+package provider
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"hookledger/schema/source"
+)
+
+// Effect is what one rule does with events of one type.
+type Effect struct {
+	// Type is empty for a rule that is for all types.
+	Type string
+	// Does is credit, debit, credit or debit (a field or the sign decides), status, or
+	// ignored.
+	Does string
+	// Rule, Unit, Amount and Movement are those of a rule that moves money.
+	Rule     string
+	Unit     string
+	Amount   string
+	Movement string
+	// When are the further conditions, or why the type is ignored.
+	When string
+}
+
+// Words of Effect.Does.
+const (
+	DoesStatus  = "status"
+	DoesIgnored = "ignored"
+	doesEither  = "credit or debit"
+)
+
+// Effects lists what the events of a source mean: the provider's own rules, then those of
+// the configuration. Types that are not listed are ignored. It fails where the provider is
+// not known.
+func Effects(c source.Config) ([]Effect, error) {
+	d, err := Definition(c.Provider)
+	if err != nil {
+		return nil, fmt.Errorf("provider %w", err)
+	}
+	var out []Effect
+	for _, r := range slices.Concat(d.Postings, c.Postings) {
+		for _, t := range typesOf(r.Type) {
+			e := Effect{Type: t, Does: does(r.Direction), Rule: r.Key, Unit: r.Unit, When: conditions(r.When)}
+			if e.Rule == "" {
+				e.Rule = t
+			}
+			e.Amount = r.Amount
+			if r.Less != "" {
+				e.Amount += " less " + r.Less
+			}
+			e.Movement = strings.Join(append([]string{r.Movement}, r.MovementAnd...), ":")
+			if e.Movement == "" {
+				e.Movement = "event ID"
+			}
+			out = append(out, e)
+		}
+	}
+	for _, r := range slices.Concat(c.Statuses, d.Statuses) {
+		for _, t := range typesOf(r.Type) {
+			out = append(out, Effect{Type: t, Does: DoesStatus, When: conditions(r.When)})
+		}
+	}
+	for _, note := range d.Ignored {
+		for _, t := range note.Types {
+			out = append(out, Effect{Type: t, Does: DoesIgnored, When: note.Why})
+		}
+	}
+	return out, nil
+}
+
+func typesOf(types []string) []string {
+	if len(types) == 0 {
+		return []string{""}
+	}
+	return types
+}
+
+func does(d source.Direction) string {
+	switch {
+	case d.Path != "" && len(d.Debit) == 0:
+		return source.Credit
+	case d.Path != "" && len(d.Credit) == 0:
+		return source.Debit
+	case d.Path != "", d.Always == source.Signed:
+		return doesEither
+	}
+	return d.Always
+}
+
+// conditions writes conditions as a sentence would.
+func conditions(when []source.ConditionConfig) string {
+	var parts []string
+	for _, c := range when {
+		switch {
+		case c.Present:
+			parts = append(parts, c.Path+" is there")
+		case c.Absent:
+			parts = append(parts, c.Path+" is missing")
+		case len(c.Not) > 0:
+			parts = append(parts, c.Path+" is not "+strings.Join(c.Not, " or "))
+		default:
+			parts = append(parts, c.Path+" is "+strings.Join(c.Is, " or "))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Summary is a provider in one row.
+type Summary struct {
+	Name string
+	// Signature says header, algorithm and signed text; BodyAuthenticated that the whole
+	// body is covered.
+	Signature         string
+	BodyAuthenticated bool
+	// EventID says where the ID is; Answer what counts as success.
+	EventID string
+	Answer  string
+	// Unit is minor or major, empty where the configuration says it or nothing moves.
+	Unit string
+	// Credits and Debits are the types that move money. NonEffect says why none does.
+	Credits, Debits []string
+	NonEffect       string
+	// Configured says that meaning is left to the configuration.
+	Configured bool
+}
+
+// Summaries returns all providers, sorted by name.
+func Summaries() []Summary {
+	var out []Summary
+	for _, name := range Names() {
+		d := definitions[name]
+		s := Summary{
+			Name: name, Signature: signatureText(&d.Signature), BodyAuthenticated: d.Signature.BodyAuthenticated,
+			EventID: locatorText(d.Event.ID), Answer: answerText(d), NonEffect: d.NonEffect,
+			Configured: d.Postings == nil && d.Statuses == nil && d.NonEffect == "",
+		}
+		if d.ID != nil {
+			s.EventID = "made of several fields"
+		}
+		for _, r := range d.Postings {
+			s.Unit = r.Unit
+			if word := does(r.Direction); word != source.Debit {
+				s.Credits = append(s.Credits, typesOf(r.Type)...)
+			}
+			if word := does(r.Direction); word != source.Credit {
+				s.Debits = append(s.Debits, typesOf(r.Type)...)
+			}
+		}
+		s.Credits, s.Debits = unique(s.Credits), unique(s.Debits)
+		out = append(out, s)
+	}
+	return out
+}
+
+func unique(list []string) []string {
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+func signatureText(sig *source.Signature) string {
+	switch {
+	case sig.Scheme == source.SchemeHMAC && sig.Header == "":
+		return "HMAC as configured"
+	case sig.Scheme == source.SchemeHMAC:
+		return fmt.Sprintf("`%s`: %s, %s, over `%s`", sig.Header, strings.ToUpper(sig.Algorithm), sig.Encoding, sig.Template)
+	case sig.Header != "":
+		return fmt.Sprintf("`%s`: %s", sig.Header, sig.Scheme)
+	}
+	return sig.Scheme
+}
+
+func locatorText(l source.Locator) string {
+	parts := []string{}
+	switch {
+	case l.Path != "":
+		parts = append(parts, "`"+l.Path+"`")
+	case l.Header != "":
+		parts = append(parts, "header `"+l.Header+"`")
+	case l.Query != "":
+		parts = append(parts, "parameter `"+l.Query+"`")
+	case len(l.Join) > 0:
+		parts = append(parts, "`"+strings.Join(l.Join, "` + `")+"`")
+	case len(l.Derive) > 0:
+		parts = append(parts, "hash of `"+strings.Join(l.Derive, "`, `")+"`")
+	default:
+		return "as configured"
+	}
+	for _, or := range l.Or {
+		parts = append(parts, locatorText(or))
+	}
+	text := strings.Join(parts, " or ")
+	if l.PerDelivery {
+		text += " + delivery"
+	}
+	return text
+}
+
+func answerText(d *source.Definition) string {
+	status := d.Success.Status
+	if status == 0 {
+		status = 200
+	}
+	text := fmt.Sprint(status)
+	if d.Success.Body != "" {
+		text += " `" + d.Success.Body + "`"
+	}
+	if d.Answer != nil {
+		text += ", made of the event"
+	}
+	return text
+}
+
+// Markdown is the table of providers in the README.
+func Markdown() string {
+	var b strings.Builder
+	b.WriteString("| provider | signature | whole body signed | event ID | amounts | credits | debits | answer |\n")
+	b.WriteString("| --- | --- | --- | --- | --- | --- | --- | --- |\n")
+	for _, s := range Summaries() {
+		signed := "yes"
+		if !s.BodyAuthenticated {
+			signed = "**no**"
+		}
+		credits, debits, unit := code(s.Credits), code(s.Debits), s.Unit
+		switch {
+		case s.Configured:
+			credits, debits, unit = "as configured", "as configured", "as configured"
+		case s.NonEffect != "":
+			credits, debits, unit = "none: "+s.NonEffect, "none", "none"
+		}
+		cells := []string{s.Name, s.Signature, signed, s.EventID, unit, credits, debits, s.Answer}
+		for i, cell := range cells {
+			cells[i] = strings.ReplaceAll(cell, "|", `\|`)
+		}
+		fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | "))
+	}
+	return b.String()
+}
+
+func code(words []string) string {
+	if len(words) == 0 {
+		return "none"
+	}
+	return "`" + strings.Join(words, "` `") + "`"
+}
