@@ -20,7 +20,8 @@ var _ = register(source.Definition{
 		Algorithm: "hmac-sha256", Encoding: "hex", Template: "{body}",
 		BodyAuthenticated: true,
 	},
-	Event: source.EventConfig{ID: at("id"), Type: at("type"), Time: source.Locator{Path: "created_on", Or: []source.Locator{{Path: "timestamp"}}}, TimeFormat: source.FormatRFC3339},
+	Event:   source.EventConfig{ID: at("id"), Type: at("type"), Time: source.Locator{Path: "created_on", Or: []source.Locator{{Path: "timestamp"}}}, TimeFormat: source.FormatRFC3339},
+	Account: []string{"data.metadata.account_id"},
 	Postings: []source.PostingConfig{{
 		Type:   []string{"payment_captured"},
 		Amount: "data.amount", Unit: source.UnitMinor, Currency: at("data.currency"), Direction: credits,

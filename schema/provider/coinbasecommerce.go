@@ -18,7 +18,8 @@ var _ = register(source.Definition{
 		Algorithm: "hmac-sha256", Encoding: "hex", Template: "{body}",
 		BodyAuthenticated: true,
 	},
-	Event: source.EventConfig{ID: at("event.id"), Type: at("event.type"), Time: at("event.created_at"), TimeFormat: source.FormatRFC3339},
+	Event:   source.EventConfig{ID: at("event.id"), Type: at("event.type"), Time: at("event.created_at"), TimeFormat: source.FormatRFC3339},
+	Account: []string{"event.data.metadata.account_id"},
 	Postings: []source.PostingConfig{{
 		Type:   []string{"charge:confirmed"},
 		Amount: "event.data.pricing.local.amount", Unit: source.UnitMajor, Currency: at("event.data.pricing.local.currency"), Direction: credits,

@@ -26,8 +26,9 @@ var _ = register(source.Definition{
 		SecretPrefixes:    []string{"pdl_ntfset_"},
 		BodyAuthenticated: true,
 	},
-	Knobs: []string{"tolerance"},
-	Event: source.EventConfig{ID: at("event_id"), Type: at("event_type"), Time: at("occurred_at"), TimeFormat: source.FormatRFC3339},
+	Knobs:   []string{"tolerance"},
+	Event:   source.EventConfig{ID: at("event_id"), Type: at("event_type"), Time: at("occurred_at"), TimeFormat: source.FormatRFC3339},
+	Account: []string{"data.custom_data.account_id", "data.customer_id"},
 	Postings: []source.PostingConfig{{
 		Key: "transaction", Type: []string{"transaction.completed", "transaction.paid"},
 		Amount: "data.details.totals.grand_total", Unit: source.UnitMinor, Currency: at("data.currency_code"), Direction: credits,

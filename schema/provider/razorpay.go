@@ -21,7 +21,8 @@ var _ = register(source.Definition{
 		Algorithm: "hmac-sha256", Encoding: "hex", Template: "{body}",
 		BodyAuthenticated: true,
 	},
-	Event: source.EventConfig{ID: source.Locator{Header: "X-Razorpay-Event-Id"}, Type: at("event"), Time: at("created_at"), TimeFormat: source.FormatUnix},
+	Event:   source.EventConfig{ID: source.Locator{Header: "X-Razorpay-Event-Id"}, Type: at("event"), Time: at("created_at"), TimeFormat: source.FormatUnix},
+	Account: []string{"payload.payout.entity.notes.account_id", "payload.payment.entity.notes.account_id"},
 	Postings: []source.PostingConfig{{
 		Key: "payment", Type: []string{"payment.captured", "order.paid"},
 		Amount: "payload.payment.entity.amount", Unit: source.UnitMinor, Currency: at("payload.payment.entity.currency"), Direction: credits,

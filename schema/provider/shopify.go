@@ -32,6 +32,7 @@ var _ = register(source.Definition{
 		Time:       source.Locator{Path: "updated_at", Or: []source.Locator{{Path: "processed_at"}, {Path: "finalized_on"}, {Path: "created_at"}, {Path: "initiated_at"}}},
 		TimeFormat: source.FormatRFC3339,
 	},
+	Account: []string{"customer.id", "order_id"},
 	Postings: []source.PostingConfig{{
 		Type:   []string{"orders/paid"},
 		When:   []source.ConditionConfig{not("financial_status", "pending", "authorized", "partially_paid", "voided", "expired")},

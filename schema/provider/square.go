@@ -19,13 +19,15 @@ var _ = register(source.Definition{
 		Algorithm: "hmac-sha256", Encoding: "base64", Template: "{url}{body}",
 		BodyAuthenticated: true,
 	},
-	Knobs: []string{"url"},
+	Knobs:    []string{"url"},
+	Required: map[string]string{"url": "https://YOUR-HOST/webhooks/square"},
 	Tune: func(sig *source.Signature, c source.SignatureConfig, p *source.Problems) {
 		if sig.URL = c.URL; c.URL == "" {
 			p.Add("signature.url", "is missing; it is the notification URL as registered with Square, byte by byte")
 		}
 	},
-	Event: source.EventConfig{ID: at("event_id"), Type: at("type"), Time: at("created_at"), TimeFormat: source.FormatRFC3339},
+	Event:   source.EventConfig{ID: at("event_id"), Type: at("type"), Time: at("created_at"), TimeFormat: source.FormatRFC3339},
+	Account: []string{"data.object.payment.reference_id", "data.object.payment.customer_id", "data.object.refund.payment_id", "data.object.dispute.disputed_payment.payment_id"},
 	Postings: []source.PostingConfig{{
 		Key: "payment", Type: []string{"payment.created", "payment.updated"},
 		When:   []source.ConditionConfig{is("data.object.payment.status", "COMPLETED")},

@@ -44,6 +44,7 @@ var _ = register(source.Definition{
 		Time: at("created"),
 	},
 	Livemode: "livemode",
+	Account:  []string{"data.object.metadata.account_id"},
 	Postings: []source.PostingConfig{{
 		Type: []string{"payment_intent.succeeded"},
 		// What was received, not what was asked for: they differ for partial captures.

@@ -37,6 +37,11 @@ type Definition struct {
 	// minor units, by code in upper case; UnknownExponent where nobody knows. The ledger
 	// keeps the decimals of the standard, so amounts are converted.
 	Exponents map[string]int
+	// Account are paths at which an account can be kept with this provider, as an example
+	// for who writes a configuration. Required are the keys of signature: that it must
+	// set, each with an example.
+	Account  []string
+	Required map[string]string
 	// Ignored are event types that move no money here on purpose, and why.
 	Ignored []Note
 
