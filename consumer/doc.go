@@ -38,10 +38,10 @@
 //	3 N > log end, or lost records     truncated (loss), seen twice    log start
 //	4 N < log start                    expired (loss), seen twice      log start
 //	5 no progress                      database_new if C > log start   log start
-//	6 no commit                        commit_missing                  N
+//	6 no commit, F < N                 commit_missing                  N
 //	7 C > N                            progress_behind                 N
 //	8 C < F                            rewind                          C
-//	9 F ≤ C ≤ N                        nothing: an ordinary crash      C
+//	9 F ≤ C ≤ N, or F = N and no C     nothing: an ordinary crash      C, or N
 //
 // The rules write only if the row is still what they read, and the incident in the same
 // transaction. They run at assignment and nowhere else: whatever finds that a position

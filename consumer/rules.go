@@ -139,6 +139,10 @@ func (s sight) match() verdict {
 		return s.raise(s.move(ruleTruncated, row, s.logStart), ledger.Loss, s.loss.from, s.loss.to)
 	case n < s.logStart:
 		return s.raise(s.move(ruleExpired, row, s.logStart), ledger.Loss, n, s.logStart)
+	case !s.hasCommit && row.From == n:
+		// The rules wrote the row and nothing was applied since: a crash, or a COMMIT
+		// without an answer, before Kafka was first told.
+		return verdict{rule: ruleOrdinary, start: n, epoch: row.LeaderEpoch, from: n}
 	case !s.hasCommit:
 		return s.raise(s.keep(ruleCommitMissing, row), ledger.Info, n, n)
 	case c > n:

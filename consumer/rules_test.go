@@ -49,6 +49,7 @@ func TestDecide_FirstMatchWins(t *testing.T) {
 		"5 commit at the start":               {commit: 4, start: 4, end: 9, rule: 5, at: 4, writes: true},
 		"5 commit further on":                 {commit: 6, start: 4, end: 9, rule: 5, at: 4, incident: "database_new/warning/4/6", writes: true, commits: true},
 		"6 no commit":                         {progress: row(2, 5), commit: none, end: 9, rule: 6, at: 5, incident: "commit_missing/info/5/5", writes: true, commits: true},
+		"6 crash before the first commit":     {progress: row(5, 5), commit: none, end: 9, rule: 9, at: 5, commits: true},
 		"7 commit beyond":                     {progress: row(2, 5), commit: 8, end: 9, rule: 7, at: 5, incident: "progress_behind/warning/5/8", writes: true, commits: true},
 		"8 rewound":                           {progress: row(4, 6), commit: 3, end: 9, rule: 8, at: 3, incident: "rewind/info/3/6", writes: true},
 		"8 rewound below the start":           {progress: row(4, 6), commit: 0, start: 2, end: 9, rule: 8, at: 2, incident: "rewind/info/2/6", writes: true, commits: true},
