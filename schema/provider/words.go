@@ -1,6 +1,12 @@
 package provider
 
-import "hookledger/schema/source"
+import (
+	"fmt"
+	"strings"
+
+	"hookledger/schema"
+	"hookledger/schema/source"
+)
 
 // Words in which the files of providers are written.
 var (
@@ -29,4 +35,29 @@ func present(path string) source.ConditionConfig {
 // absent holds where there is nothing at path, or null.
 func absent(path string) source.ConditionConfig {
 	return source.ConditionConfig{Path: path, Absent: true}
+}
+
+// word returns the text or the whole number at path.
+func word(v *schema.Value, path string) (string, error) {
+	at, ok := v.At(schema.MustPath(path))
+	if !ok || at.Kind() == schema.KindNull {
+		return "", fmt.Errorf("there is nothing at %s", path)
+	}
+	text, ok := at.Literal()
+	if _, number := at.Number(); !ok || number && strings.Trim(text, "0123456789") != "" {
+		return "", fmt.Errorf("what stands at %s is not a text or a whole number", path)
+	}
+	return text, nil
+}
+
+// typeOrStatus returns the text at path, or else prefix and the text at status in lower
+// case; empty if there is neither.
+func typeOrStatus(v *schema.Value, path, status, prefix string) string {
+	if text, err := word(v, path); err == nil {
+		return text
+	}
+	if text, err := word(v, status); err == nil {
+		return prefix + strings.ToLower(text)
+	}
+	return ""
 }

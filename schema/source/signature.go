@@ -2,6 +2,7 @@ package source
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"net/textproto"
 	"slices"
@@ -12,6 +13,10 @@ import (
 // DefaultTolerance is how far a time of signing may lie from now unless configured.
 // Source: the libraries of Stripe and of Standard Webhooks, 2026-11.
 const DefaultTolerance = 300 * time.Second
+
+// NoTolerance is the Tolerance of a provider whose times of signing are not judged unless
+// configured.
+const NoTolerance = time.Duration(math.MaxInt64)
 
 // Schemes of a Signature. Package ingest/signature knows how each is computed.
 const (

@@ -1,0 +1,40 @@
+package provider
+
+import (
+	"net/http"
+
+	"hookledger/schema/source"
+)
+
+// Robokassa hashes sum, number and the shop's own parameters (Shp_…) with password #2; the
+// hash is chosen in the shop's settings. Fee, e-mail and the like are not covered. Only
+// success is notified, once for each number, in roubles. Test payments have passwords of
+// their own: give them a source of their own, or a test would pay a live order.
+// Source: docs.robokassa.ru (notifications and redirects), 2026-11.
+var _ = register(source.Definition{
+	Name: "robokassa",
+	Signature: source.Signature{
+		Scheme: source.SchemeRobokassa, Algorithm: "md5",
+		Covers: []string{"OutSum", "InvId", "Shp_*", "shp_*", "SHP_*"},
+	},
+	Knobs: []string{"algorithm"},
+	Tune: func(sig *source.Signature, c source.SignatureConfig, p *source.Problems) {
+		if c.Algorithm != "" {
+			sig.Algorithm = c.Algorithm
+			p.OneOf("signature.algorithm", c.Algorithm, "md5", "ripemd160", "sha1", "sha256", "sha384", "sha512")
+		}
+	},
+	Methods: []string{http.MethodPost, http.MethodGet},
+	Event: source.EventConfig{
+		Body: source.BodyForm,
+		ID:   at("InvId"),
+		Type: source.Locator{Const: "payment"},
+	},
+	Answer: func(success source.Answer, items []source.Item) source.Answer {
+		success.ContentType = "text/plain; charset=utf-8"
+		if len(items) == 1 {
+			success.Body = "OK" + items[0].ID
+		}
+		return success
+	},
+})

@@ -1,0 +1,56 @@
+package provider
+
+import (
+	"net/http"
+
+	"hookledger/schema"
+	"hookledger/schema/source"
+)
+
+// Sberbank and other banks with BPC's gateway sign the sorted parameters of a callback,
+// with a token (HMAC) or the bank's certificate (RSA, signature.algorithm: rsa-sha512; the
+// secret is the certificate in PEM). An operation that failed and then succeeded is two
+// events; of refunds, which can come in parts, amount and date belong to the ID where the
+// bank sends them. The gateway gives up after three attempts within two minutes.
+// Sources: dev.bpcbt.com callback notifications, panasyuk/sberbank-acquiring, 2026-11.
+var _ = register(source.Definition{
+	Name: "sberbank",
+	Signature: source.Signature{
+		Scheme: source.SchemeSberbank, Algorithm: "hmac-sha256",
+		BodyAuthenticated: true,
+	},
+	Knobs: []string{"algorithm"},
+	Tune: func(sig *source.Signature, c source.SignatureConfig, p *source.Problems) {
+		if c.Algorithm != "" {
+			sig.Algorithm = c.Algorithm
+			p.OneOf("signature.algorithm", c.Algorithm, "hmac-sha256", "rsa-sha512")
+		}
+	},
+	Methods: []string{http.MethodGet, http.MethodPost},
+	Event: source.EventConfig{
+		Body: source.BodyForm,
+		Type: at("operation"),
+	},
+	ID: func(_ source.Delivery, v *schema.Value) (string, error) {
+		order, err := word(v, "mdOrder")
+		if err != nil {
+			return "", err
+		}
+		operation, err := word(v, "operation")
+		if err != nil {
+			return "", err
+		}
+		id := order + ":" + operation
+		if status, err := word(v, "status"); err == nil && status != "1" {
+			id += ":" + status
+		}
+		if operation == "refunded" {
+			for _, field := range []string{"operationRefundedAmount", "callbackCreationDate"} {
+				if part, err := word(v, field); err == nil {
+					id += ":" + part
+				}
+			}
+		}
+		return id, nil
+	},
+})
