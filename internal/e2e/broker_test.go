@@ -27,7 +27,7 @@ func TestBroker_AwayMeans503BoundedMemoryAndAQuickReturn(t *testing.T) {
 	s.startIngest()
 	s.startConsume()
 	s.startSampler()
-	l := s.startLoad(5, workload(5, 300), 1, 8, 30)
+	l := s.startLoad(5, workload(5, 4000), 1, 8, 30)
 	l.at(50)
 
 	for _, fault := range []struct {
@@ -62,7 +62,7 @@ func TestBroker_AwayMeans503BoundedMemoryAndAQuickReturn(t *testing.T) {
 		within(t, "broker "+fault.name+": first 2xx after its return", s.history.firstOK(back).Sub(back), 5*time.Second)
 		testkit.Eventually(t, wait, s.ingest[0].wantStatus("/readyz", 200))
 	}
-	l.wait()
+	l.finish()
 	s.settle(verdict{})
 }
 
@@ -83,7 +83,7 @@ func (s *system) want503(t *testing.T, fault string) {
 			t.Errorf("broker %s: an answer took %s, want at most the ack timeout %s and %s", fault, took, s.opts.ackTimeout, slack)
 		}
 		if a.status != 503 {
-			return fmt.Errorf("got %d %v, want 503", a.status, a.err)
+			return fmt.Errorf("got %d, want 503: %w", a.status, errAnswer(a))
 		}
 		if seconds, err := strconv.Atoi(a.header.Get("Retry-After")); err != nil || seconds < 1 {
 			t.Errorf("broker %s: 503 with Retry-After %q, want seconds", fault, a.header.Get("Retry-After"))
@@ -149,7 +149,7 @@ func TestBrokers_OneOfThreeKilledLosesNothingTwoMean503(t *testing.T) {
 	s.startIngest()
 	s.startConsume()
 	s.startSampler()
-	l := s.startLoad(6, workload(6, 600), 1, 12, 50)
+	l := s.startLoad(6, workload(6, 6000), 1, 12, 50)
 	l.at(100)
 
 	k.Kill(0)
@@ -157,9 +157,9 @@ func TestBrokers_OneOfThreeKilledLosesNothingTwoMean503(t *testing.T) {
 	l.at(int(l.acks.Load()) + 100)
 	t.Logf("one of three killed: 100 more acknowledged after %s", time.Since(one).Round(time.Millisecond))
 
+	two := time.Now()
 	k.Kill(1)
 	s.want503(t, "below min.insync.replicas")
-	two := time.Now()
 	testkit.Eventually(t, wait, s.ingest[0].wantStatus("/readyz", 503))
 
 	k.Start(1)
@@ -172,6 +172,6 @@ func TestBrokers_OneOfThreeKilledLosesNothingTwoMean503(t *testing.T) {
 	})
 	t.Logf("two of three killed for %s: first 2xx %s after one returned", back.Sub(two).Round(time.Millisecond), s.history.firstOK(back).Sub(back).Round(time.Millisecond))
 	k.Start(0)
-	l.wait()
+	l.finish()
 	s.settle(verdict{})
 }

@@ -111,6 +111,14 @@ type answer struct {
 	err    error
 }
 
+// errAnswer says what came instead of the answer that was wanted.
+func errAnswer(a answer) error {
+	if a.err != nil {
+		return a.err
+	}
+	return fmt.Errorf("answer %d: %s", a.status, a.body)
+}
+
 // sign makes the signature headers, by hand and from the providers' documentation:
 // Stripe's "t.body" under the whole text of the secret, acme's plain body.
 func sign(source, secret string, body []byte, now time.Time) http.Header {
@@ -140,8 +148,10 @@ type load struct {
 	perSecond int
 	client    *http.Client
 
+	fed   atomic.Int64 // deliveries begun
 	acks  atomic.Int64
-	marks sync.Map // int64 → chan struct{}
+	marks sync.Map      // int64 → chan struct{}
+	full  chan struct{} // closed by finish: begin no more
 	done  chan struct{}
 	stop  context.CancelFunc
 }
@@ -149,14 +159,14 @@ type load struct {
 // startLoad begins to deliver; wait ends it.
 func (s *system) startLoad(seed uint64, events []event, repeats, callers, perSecond int) *load {
 	s.tb.Helper()
-	ctx, stop := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, stop := context.WithTimeout(context.Background(), 4*time.Minute)
 	l := &load{
 		s: s, seed: seed, events: events, repeats: repeats, callers: callers, perSecond: perSecond,
 		client: &http.Client{
 			Timeout:   s.opts.ackTimeout + 10*time.Second,
 			Transport: &http.Transport{MaxIdleConnsPerHost: callers},
 		},
-		done: make(chan struct{}), stop: stop,
+		full: make(chan struct{}), done: make(chan struct{}), stop: stop,
 	}
 	s.tb.Logf("load with seed %d: %d events, %d times each, %d callers", seed, len(events), repeats, callers)
 	work := make(chan int)
@@ -188,12 +198,17 @@ func (l *load) feed(ctx context.Context, work chan<- int) {
 		if pace != nil {
 			select {
 			case <-pace:
+			case <-l.full:
+				return
 			case <-ctx.Done():
 				return
 			}
 		}
 		select {
 		case work <- i:
+			l.fed.Add(1)
+		case <-l.full:
+			return
 		case <-ctx.Done():
 			return
 		}
@@ -257,6 +272,22 @@ func (l *load) wait() {
 	l.s.tb.Helper()
 	<-l.done
 	if got, want := int(l.acks.Load()), len(l.events)*l.repeats; got != want {
+		l.s.tb.Fatalf("got %d acknowledged deliveries, want %d; answers: %v", got, want, l.s.history.since(time.Time{}))
+	}
+}
+
+// finish begins no more deliveries and waits until those begun were acknowledged. It is
+// for stories that decide themselves how long there is load.
+func (l *load) finish() {
+	l.s.tb.Helper()
+	select {
+	case <-l.done:
+		l.s.tb.Error("the load was over before the story: give it more events")
+	default:
+	}
+	close(l.full)
+	<-l.done
+	if got, want := l.acks.Load(), l.fed.Load(); got != want {
 		l.s.tb.Fatalf("got %d acknowledged deliveries, want %d; answers: %v", got, want, l.s.history.since(time.Time{}))
 	}
 }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -91,6 +92,35 @@ func TestConsume_SameEventsFromTwoPartitionsByTwoWorkers(t *testing.T) {
 	if int(duplicates) != copies {
 		t.Errorf("got %.0f duplicates in the metrics, want %d", duplicates, copies)
 	}
+}
+
+// A worker stands still for longer than the session timeout, in the middle of its work.
+// Others take over; when it wakes up it may neither apply nor commit what is no longer
+// its own.
+func TestConsume_FrozenWorkerWakesUpWithoutHarm(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, testkit.Kafka(t), options{sessionTimeout: 3 * time.Second})
+	s.startIngest()
+	s.startConsume()
+	s.startConsume()
+	s.startSampler()
+	testkit.Eventually(t, wait, s.partitionsShared)
+	l := s.startLoad(15, workload(15, 4000), 2, 16, 80)
+	for i, at := range []int{100, 500} {
+		l.at(at)
+		frozen, other := s.consume[i], s.consume[1-i]
+		frozen.Signal(syscall.SIGSTOP)
+		testkit.Eventually(t, wait, func() error {
+			if n := other.metric(t, "hookledger_consumer_assigned_partitions"); int(n) != s.opts.partitions {
+				return fmt.Errorf("%s has %.0f of %d partitions", other.name, n, s.opts.partitions)
+			}
+			return nil
+		})
+		frozen.Signal(syscall.SIGCONT)
+		testkit.Eventually(t, wait, s.partitionsShared)
+	}
+	l.finish()
+	s.settle(verdict{})
 }
 
 // Both roles answer probes; both drain on SIGTERM under load with exit code 0, no 2xx

@@ -11,8 +11,9 @@ import (
 	"hookledger/internal/testkit"
 )
 
-// Postgres dies under load and is away for some seconds: webhooks are accepted as
-// before, the workers say that they wait for it, and apply everything once it is back.
+// Postgres dies under load, comes back, and then freezes with its connections open:
+// webhooks are accepted as before, the workers say that they wait for it, and apply
+// everything once it is back.
 func TestPostgres_AwayWebhooksAreAcceptedAndAppliedLater(t *testing.T) {
 	t.Parallel()
 	pg := testkit.NewPostgres(t)
@@ -21,32 +22,40 @@ func TestPostgres_AwayWebhooksAreAcceptedAndAppliedLater(t *testing.T) {
 	s.startConsume()
 	s.startConsume()
 	s.startSampler()
-	l := s.startLoad(7, workload(7, 600), 1, 12, 60)
+	l := s.startLoad(7, workload(7, 6000), 1, 12, 60)
 	l.at(100)
 
-	pg.Kill()
-	away := time.Now()
-	for _, r := range s.consume {
-		testkit.Eventually(t, wait, r.wantStatus("/readyz", 503))
-		if err := r.wantStatus("/livez", 200)(); err != nil {
+	for _, fault := range []struct {
+		name      string
+		away, due func()
+	}{
+		{"killed", pg.Kill, pg.Start},
+		{"frozen", pg.Pause, pg.Resume},
+	} {
+		fault.away()
+		away := time.Now()
+		for _, r := range s.consume {
+			testkit.Eventually(t, wait, r.wantStatus("/readyz", 503))
+			if err := r.wantStatus("/livez", 200)(); err != nil {
+				t.Error(err)
+			}
+		}
+		t.Logf("Postgres %s: both workers not ready after %s", fault.name, time.Since(away).Round(time.Millisecond))
+		l.at(int(l.acks.Load()) + 150)
+		if err := s.ingest[0].wantStatus("/readyz", 200)(); err != nil {
 			t.Error(err)
 		}
+		if got := s.history.since(away); got[checker.Unknown]+got[checker.Reject] != 0 {
+			t.Errorf("answers while Postgres was %s: got %v, want ok alone", fault.name, got)
+		}
+		fault.due()
+		back := time.Now()
+		for _, r := range s.consume {
+			testkit.Eventually(t, wait, r.wantStatus("/readyz", 200))
+		}
+		t.Logf("Postgres was %s for %s; both workers ready %s after its return", fault.name, back.Sub(away).Round(time.Millisecond), time.Since(back).Round(time.Millisecond))
 	}
-	t.Logf("both workers not ready after %s", time.Since(away).Round(time.Millisecond))
-	l.at(int(l.acks.Load()) + 150)
-	if err := s.ingest[0].wantStatus("/readyz", 200)(); err != nil {
-		t.Error(err)
-	}
-	if got := s.history.since(away); got[checker.Unknown]+got[checker.Reject] != 0 {
-		t.Errorf("answers while Postgres was away: got %v, want ok alone", got)
-	}
-	pg.Start()
-	back := time.Now()
-	for _, r := range s.consume {
-		testkit.Eventually(t, wait, r.wantStatus("/readyz", 200))
-	}
-	t.Logf("Postgres was away for %s; both workers ready %s after its return", back.Sub(away).Round(time.Millisecond), time.Since(back).Round(time.Millisecond))
-	l.wait()
+	l.finish()
 	s.settle(verdict{})
 }
 
