@@ -17,6 +17,8 @@ type Config struct {
 	Listen string `yaml:"listen"`
 	// Admin is the address of probes and metrics.
 	Admin string `yaml:"admin"`
+	// TLS is the certificate of the public address.
+	TLS TLS `yaml:"tls"`
 
 	// MaxBodyBytes is the largest body accepted; a larger one is answered 413.
 	MaxBodyBytes int `yaml:"max_body_bytes"`
@@ -62,6 +64,9 @@ func (c *Config) Validate() error {
 	refuse := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		refuse("ingest.listen is %q: set host:port, such as :8080", c.Listen)
+	}
+	if err := c.TLS.validate(); err != nil {
+		errs = append(errs, err)
 	}
 	if c.MaxBodyBytes < 1<<10 || c.MaxBodyBytes > 64<<20 {
 		refuse("ingest.max_body_bytes is %d: set 1KiB to 64MiB", c.MaxBodyBytes)

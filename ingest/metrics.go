@@ -70,6 +70,12 @@ func (s *Server) registerGauges(reg prometheus.Registerer) error {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "hookledger_ingest_" + name, Help: help}, read)
 	}
 	return registerAll(reg,
+		gauge("certificate_not_after_timestamp_seconds", "Unix time at which the certificate of the public listener ends; -1 without ingest.tls.", func() float64 {
+			if s.certificate == nil {
+				return -1
+			}
+			return float64(s.certificate.notAfter().Unix())
+		}),
 		gauge("inflight_bytes", "Bytes of bodies being received and checked.", func() float64 { return float64(s.budget.used.Load()) }),
 		gauge("buffered_records", "Records waiting for the broker.", func() float64 { return float64(s.client.BufferedProduceRecords()) }),
 		gauge("buffered_bytes", "Bytes of records waiting for the broker.", func() float64 { return float64(s.client.BufferedProduceBytes()) }),

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	stdlog "log"
 	"net"
 	"net/http"
 	"sync"
@@ -20,15 +19,8 @@ import (
 	"hookledger/schema/provider"
 )
 
-// Limits of the public listener. A delivery of 1 MiB within 15 s needs 70 KiB/s.
-const (
-	readHeaderTimeout = 5 * time.Second
-	readTimeout       = 15 * time.Second
-	idleTimeout       = 60 * time.Second
-	maxHeaderBytes    = 16 << 10
-	// flushTimeout bounds the wait for records nobody waits for any more.
-	flushTimeout = 5 * time.Second
-)
+// flushTimeout bounds the wait for records nobody waits for any more.
+const flushTimeout = 5 * time.Second
 
 // Deps is what a Server needs.
 type Deps struct {
@@ -63,9 +55,11 @@ type Server struct {
 	log      zerolog.Logger
 	refusals zerolog.Logger
 
-	listener net.Listener
-	http     *http.Server
-	state    atomic.Int32
+	// certificate is nil without TLS.
+	certificate *certificate
+	listener    net.Listener
+	http        *http.Server
+	state       atomic.Int32
 }
 
 // door is a source with what checks its deliveries.
@@ -103,6 +97,11 @@ func NewServer(d Deps) (*Server, error) {
 		return nil, err
 	}
 	var err error
+	if d.Config.TLS.enabled() {
+		if s.certificate, err = loadCertificate(d.Config.TLS, time.Now, s.log); err != nil {
+			return nil, err
+		}
+	}
 	if s.metrics, err = newMetrics(d.Registerer); err != nil {
 		return nil, fmt.Errorf("register metrics of ingest: %w", err)
 	}
@@ -126,16 +125,7 @@ func NewServer(d Deps) (*Server, error) {
 		s.client.Close()
 		return nil, fmt.Errorf("listen on ingest.listen: %w: stop who uses the address, or set another", err)
 	}
-	s.http = &http.Server{
-		Handler:           s.routes(),
-		ReadHeaderTimeout: readHeaderTimeout,
-		ReadTimeout:       readTimeout,
-		// The answer comes at the latest when the ack timeout is over.
-		WriteTimeout:   readTimeout + d.Config.AckTimeout + 10*time.Second,
-		IdleTimeout:    idleTimeout,
-		MaxHeaderBytes: maxHeaderBytes,
-		ErrorLog:       stdlog.New(debugWriter{d.Log}, "", 0),
-	}
+	s.http = s.httpServer()
 	return s, nil
 }
 
@@ -184,10 +174,13 @@ func (s *Server) Close() {
 	s.client.Close()
 }
 
-// Reload reads all secrets again. Those of a source that cannot be read stay as they
-// are, and the error says which.
+// Reload reads all secrets and the certificate again. What cannot be read stays as it
+// is, those of a source all together, and the error says which.
 func (s *Server) Reload() error {
 	var errs []error
+	if s.certificate != nil {
+		errs = append(errs, s.certificate.reload())
+	}
 	for _, ring := range s.rings {
 		errs = append(errs, ring.Reload())
 	}
@@ -226,7 +219,7 @@ func (s *Server) Run(ctx context.Context) error {
 		s.state.Store(stateServing)
 	}
 	served := make(chan error, 1)
-	helpers.Go(func() { served <- s.http.Serve(s.listener) })
+	helpers.Go(func() { served <- s.serve() })
 	if s.checkTopic != nil {
 		if err := s.checkTopic(ctx, s.client); err != nil {
 			_ = s.http.Close()
@@ -271,13 +264,4 @@ func (s *Server) drain(ctx context.Context) error {
 		s.log.Warn().Err(ferr).Int64("records", s.client.BufferedProduceRecords()).Msg("records that nobody waits for were not flushed")
 	}
 	return err
-}
-
-// debugWriter gives the lines of net/http, which quote what clients send, to the log
-// at debug, as text that cannot forge a line.
-type debugWriter struct{ log zerolog.Logger }
-
-func (w debugWriter) Write(line []byte) (int, error) {
-	w.log.Debug().Str("component", "http").Msg(string(line))
-	return len(line), nil
 }

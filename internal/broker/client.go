@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -13,6 +12,7 @@ import (
 
 const (
 	dialTimeout = 5 * time.Second
+	keepAlive   = 15 * time.Second
 	// metadataMaxAge bounds how long a new partition stays unseen. Metadata is asked
 	// for at once whenever a broker says that ours is stale.
 	metadataMaxAge = time.Minute
@@ -30,22 +30,24 @@ const (
 // Options returns what the clients of all roles have in common. Roles append their
 // own to the result.
 func Options(cfg Config, log zerolog.Logger) []kgo.Opt {
-	return []kgo.Opt{
+	return append(securityOptions(cfg),
 		kgo.SeedBrokers(cfg.Brokers...),
 		kgo.ClientID(cfg.ClientID),
 		kgo.WithLogger(logger{log}),
-		kgo.Dialer((&net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}).DialContext),
 		kgo.MetadataMaxAge(metadataMaxAge),
 		kgo.MetadataMinAge(metadataMinAge),
 		kgo.RequestTimeoutOverhead(requestTimeoutOverhead),
 		kgo.RetryTimeout(retryTimeout),
 		kgo.DisableClientMetrics(),
-	}
+	)
 }
 
 // Open returns a client for reading and changing the topic and the group, not for
 // records. The caller closes it.
 func Open(cfg Config, log zerolog.Logger) (*kgo.Client, error) {
+	if err := cfg.CheckSecurity(); err != nil {
+		return nil, err
+	}
 	cl, err := kgo.NewClient(Options(cfg, log)...)
 	if err != nil {
 		return nil, fmt.Errorf("open Kafka client: %w: check kafka.brokers", err)

@@ -3,6 +3,7 @@ package broker
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -25,6 +26,12 @@ type Config struct {
 	Brokers []string `yaml:"brokers"`
 	// ClientID is the name under which brokers log us and apply quotas.
 	ClientID string `yaml:"client_id"`
+
+	TLS  TLS  `yaml:"tls"`
+	SASL SASL `yaml:"sasl"`
+	// InsecurePlaintext accepts connections to other machines without TLS: whoever is
+	// on the network reads and changes what is sent.
+	InsecurePlaintext bool `yaml:"insecure_plaintext"`
 
 	// Topic holds the events.
 	Topic string `yaml:"topic"`
@@ -89,15 +96,19 @@ func (c *Config) Validate() error {
 	default:
 		refuse("kafka.durability is %q: set replicated or single", c.Durability)
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.validateSecurity()...)...)
 }
 
 // Warning says what the configuration gives up, or nothing.
 func (c *Config) Warning() string {
-	if c.Durability != Single {
-		return ""
+	var all []string
+	if c.Durability == Single {
+		all = append(all, "kafka.durability is single: a webhook answered 2xx may exist in one copy, and losing that broker loses the money; not for production")
 	}
-	return "kafka.durability is single: a webhook answered 2xx may exist in one copy, and losing that broker loses the money; not for production"
+	if c.InsecurePlaintext && !c.TLS.Enabled {
+		all = append(all, "kafka.insecure_plaintext is true: whoever is on the network reads and changes webhooks on their way to the broker")
+	}
+	return strings.Join(all, "; ")
 }
 
 // MinRecordBytes is the smallest max.message.bytes of a topic, and the smallest

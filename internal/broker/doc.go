@@ -27,4 +27,7 @@
 //   - The topic takes smaller records than the receiver: refused as well, because
 //     each delivery of such a size would be answered 503 for ever.
 //   - The broker is away: the error of the call. Callers retry.
+//   - The broker is on another machine and TLS is off: refused by Config.Validate, and
+//     once more when an address is dialled, unless kafka.insecure_plaintext says so.
+//   - A certificate or password is renewed: the next connection reads it.
 package broker

@@ -21,14 +21,6 @@ type Config struct {
 	Sources  []provider.Config `yaml:"sources"`
 }
 
-// Database says where Postgres is.
-type Database struct {
-	// URL is a connection URL or keyword=value text, as libpq reads them.
-	URL string `yaml:"url"`
-	// MaxConnections bounds the pool of one process. Zero: as many as its work needs.
-	MaxConnections int `yaml:"max_connections"`
-}
-
 // Dedupe says how long processed_events remembers an event. The ledger's own two
 // walls never forget, so these times are about the cost of a repeat, not about money.
 type Dedupe struct {

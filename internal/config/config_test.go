@@ -15,7 +15,7 @@ import (
 )
 
 const good = `
-kafka: { brokers: [b1:9092, b2:9092], durability: single, replication: 1 }
+kafka: { brokers: [b1:9092, b2:9092], tls: { enabled: true }, durability: single, replication: 1 }
 database:
   url: postgres://hl:geheim@db/books
 ingest: { max_body_bytes: 2MiB }
@@ -304,7 +304,7 @@ func TestSettings_MaskSecretsAndNameOrigins(t *testing.T) {
 		"kafka.topic":                 {Value: "payments.events", Origin: "default"},
 		"kafka.brokers":               {Value: "b1:9092,b2:9092", Origin: "hookledger.yaml:2"},
 		"kafka.group":                 {Value: "g", Origin: "environment variable HOOKLEDGER_KAFKA_GROUP"},
-		"database.url":                {Value: "postgres://hl:********@db/books", Origin: "hookledger.yaml:4"},
+		"database.url":                {Value: "postgres://hl:********@db/books?sslmode=verify-full", Origin: "hookledger.yaml:4"},
 		"sources[0].secrets[0].value": {Value: "********", Origin: "hookledger.yaml:10"},
 		"sources[0].event.type":       {Value: "{const: paid}", Origin: "hookledger.yaml:11"},
 	} {

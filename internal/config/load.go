@@ -76,6 +76,7 @@ func Parse(file string, text []byte, environ []string) (*Loaded, error) {
 	problems := l.readFile(file, text)
 	problems = append(problems, l.readEnviron(environ)...)
 	if len(problems) == 0 {
+		l.Database.encrypt()
 		problems = l.validate()
 	}
 	if len(problems) > 0 {

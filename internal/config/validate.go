@@ -6,8 +6,6 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"hookledger/internal/broker"
 	"hookledger/schema/provider"
 )
@@ -33,20 +31,6 @@ func (l *Loaded) validate() []error {
 	collect(l.Log.validate())
 	collect(l.validateSources())
 	return problems
-}
-
-func (d *Database) validate() error {
-	if d.MaxConnections < 0 {
-		return fmt.Errorf("database.max_connections is %d: set 0 for the default or a positive number", d.MaxConnections)
-	}
-	if d.URL == "" {
-		return nil // not every command needs one
-	}
-	if _, err := pgxpool.ParseConfig(d.URL); err != nil {
-		// pgx redacts passwords it can find; an unreadable URL is not repeated at all.
-		return errors.New("database.url cannot be read as a connection URL: write postgres://user:password@host:5432/database")
-	}
-	return nil
 }
 
 func (d *Dedupe) validate() error {

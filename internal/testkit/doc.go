@@ -21,6 +21,8 @@
 //	Kfake                   Kafka in process: fast, with fault injection
 //	NewPostgres             a cluster to kill, pause, stop, restart
 //	KafkaCluster3           three real brokers to kill, pause, stop, restart
+//	NewSecureKafka          a real broker with TLS, SASL and ACLs
+//	authority.New           certificates; PostgresCluster.EnableTLS uses one
 //	StartHookledger         our binary, built once, to kill and signal
 //	NewProxy                a TCP proxy that stalls, resets and cuts
 //	Eventually              polls with a deadline, instead of a sleep

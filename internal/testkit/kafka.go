@@ -25,7 +25,7 @@ type KafkaCluster struct {
 	brokers []*kafkaBroker
 }
 
-var sharedKafka = sync.OnceValues(func() (*KafkaCluster, error) { return newKafkaCluster(1) })
+var sharedKafka = sync.OnceValues(func() (*KafkaCluster, error) { return newKafkaCluster(1, kafkaExtra{}) })
 
 // Kafka returns the broker that all tests of this process share; the first
 // call starts it. Topics and groups need names of their own: UniqueName. It is
@@ -42,19 +42,19 @@ func Kafka(tb testing.TB) *KafkaCluster {
 // Kafka1 starts a broker of the test's own, which it may kill, stop and pause.
 func Kafka1(tb testing.TB) *KafkaCluster {
 	tb.Helper()
-	return ownKafka(tb, 1)
+	return ownKafka(tb, 1, kafkaExtra{})
 }
 
 // KafkaCluster3 starts three brokers of the test's own. New topics have
 // replication 3 and min.insync.replicas 2 unless they say otherwise.
 func KafkaCluster3(tb testing.TB) *KafkaCluster {
 	tb.Helper()
-	return ownKafka(tb, 3)
+	return ownKafka(tb, 3, kafkaExtra{})
 }
 
-func ownKafka(tb testing.TB, brokers int) *KafkaCluster {
+func ownKafka(tb testing.TB, brokers int, extra kafkaExtra) *KafkaCluster {
 	tb.Helper()
-	k, err := newKafkaCluster(brokers)
+	k, err := newKafkaCluster(brokers, extra)
 	if err != nil {
 		tb.Fatalf("start Apache Kafka: %v", err)
 	}
@@ -73,7 +73,7 @@ func ownKafka(tb testing.TB, brokers int) *KafkaCluster {
 
 // newKafkaCluster formats and starts the brokers and returns when every one
 // of them is listed.
-func newKafkaCluster(size int) (*KafkaCluster, error) {
+func newKafkaCluster(size int, extra kafkaExtra) (*KafkaCluster, error) {
 	parts, err := kafkaParts()
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func newKafkaCluster(size int) (*KafkaCluster, error) {
 		return nil, err
 	}
 	k := &KafkaCluster{parts: parts, dir: dir}
-	if k.brokers, err = planBrokers(parts, dir, size); err != nil {
+	if k.brokers, err = planBrokers(parts, dir, size, extra); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*startWithin)

@@ -23,11 +23,22 @@ type kafkaBroker struct {
 	id    int32
 	port  int
 	dir   string
+	extra kafkaExtra
 	proc  *process.Process
 }
 
+// kafkaExtra is what a broker has beyond the plain listener of every test.
+type kafkaExtra struct {
+	listeners []kafkaListener
+	// config are further lines of the configuration.
+	config string
+}
+
+// kafkaListener has a name, a security protocol and an address.
+type kafkaListener struct{ name, protocol, addr string }
+
 // planBrokers chooses ports and writes each broker's configuration.
-func planBrokers(parts kafkaInstallation, dir string, size int) ([]*kafkaBroker, error) {
+func planBrokers(parts kafkaInstallation, dir string, size int, extra kafkaExtra) ([]*kafkaBroker, error) {
 	var brokers []*kafkaBroker
 	var controllers []int
 	var voters []string
@@ -41,7 +52,7 @@ func planBrokers(parts kafkaInstallation, dir string, size int) ([]*kafkaBroker,
 			return nil, err
 		}
 		id := int32(i + 1)
-		brokers = append(brokers, &kafkaBroker{parts: parts, id: id, port: port, dir: filepath.Join(dir, fmt.Sprintf("kafka-%d", id))})
+		brokers = append(brokers, &kafkaBroker{parts: parts, id: id, port: port, dir: filepath.Join(dir, fmt.Sprintf("kafka-%d", id)), extra: extra})
 		controllers = append(controllers, controller)
 		voters = append(voters, fmt.Sprintf("%d@127.0.0.1:%d", id, controller))
 	}
@@ -69,18 +80,23 @@ func (b *kafkaBroker) config(controllerPort int, voters []string) []byte {
 	if len(voters) > 1 {
 		replication, insync = 3, 2
 	}
+	var listeners, protocols strings.Builder
+	for _, l := range b.extra.listeners {
+		fmt.Fprintf(&listeners, ",%s://%s", l.name, l.addr)
+		fmt.Fprintf(&protocols, ",%s:%s", l.name, l.protocol)
+	}
 	var c bytes.Buffer
 	fmt.Fprintf(&c, `
 process.roles=broker,controller
 node.id=%d
 controller.quorum.voters=%s
-listeners=PLAINTEXT://127.0.0.1:%d,CONTROLLER://127.0.0.1:%d
-advertised.listeners=PLAINTEXT://127.0.0.1:%[3]d
+listeners=PLAINTEXT://127.0.0.1:%d,CONTROLLER://127.0.0.1:%d%[6]s
+advertised.listeners=PLAINTEXT://127.0.0.1:%[3]d%[6]s
 inter.broker.listener.name=PLAINTEXT
 controller.listener.names=CONTROLLER
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT%[7]s
 log.dirs=%[5]s
-`, b.id, strings.Join(voters, ","), b.port, controllerPort, filepath.Join(b.dir, "data"))
+`, b.id, strings.Join(voters, ","), b.port, controllerPort, filepath.Join(b.dir, "data"), listeners.String(), protocols.String())
 	fmt.Fprintf(&c, `
 default.replication.factor=%d
 min.insync.replicas=%d
@@ -106,6 +122,7 @@ num.network.threads=2
 num.io.threads=4
 log.cleaner.dedupe.buffer.size=4194304
 `)
+	c.WriteString(b.extra.config)
 	return c.Bytes()
 }
 

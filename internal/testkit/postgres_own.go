@@ -3,15 +3,19 @@ package testkit
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"hookledger/internal/devstack"
+	"hookledger/internal/testkit/authority"
 )
 
 // PostgresCluster is a cluster of one test, which may do with it what it
@@ -176,4 +180,49 @@ func (c *PostgresCluster) expectSetting(ctx context.Context, name, want string) 
 		return fmt.Errorf("setting %s: got %s, want %s", name, got, want)
 	}
 	return nil
+}
+
+// EnableTLS makes the cluster speak TLS with a certificate of a for the hosts given.
+// Plaintext is taken as before.
+func (c *PostgresCluster) EnableTLS(a *authority.Authority, hosts ...string) {
+	c.tb.Helper()
+	info, err := os.Stat(filepath.Join(c.server.Dir(), "data"))
+	if err != nil {
+		c.tb.Fatal(err)
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		c.tb.Fatal("the owner of the cluster's folder is not known")
+	}
+	cert := a.IssueTo(filepath.Join(c.server.Dir(), "server"), "postgres", 24*time.Hour, hosts...)
+	for _, path := range []string{cert.CertFile, cert.KeyFile} {
+		if err := os.Chown(path, int(owner.Uid), int(owner.Gid)); err != nil {
+			c.tb.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
+	defer cancel()
+	for _, sql := range []string{
+		fmt.Sprintf(`alter system set ssl_cert_file = '%s'`, cert.CertFile),
+		fmt.Sprintf(`alter system set ssl_key_file = '%s'`, cert.KeyFile),
+		`alter system set ssl = on`,
+		`select pg_reload_conf()`,
+	} {
+		if err := execute(ctx, c.URL("postgres"), sql); err != nil {
+			c.tb.Fatal(err)
+		}
+	}
+	Eventually(c.tb, startWithin, func() error { return c.expectSetting(ctx, "ssl", "on") })
+}
+
+// TLSURL is URL with the host and the sslmode given, which believes a alone.
+func (c *PostgresCluster) TLSURL(a *authority.Authority, host, mode, database string) string {
+	c.tb.Helper()
+	u, err := url.Parse(c.URL(database))
+	if err != nil {
+		c.tb.Fatal(err)
+	}
+	u.Host = strings.Replace(u.Host, "127.0.0.1", host, 1)
+	u.RawQuery = url.Values{"sslmode": {mode}, "sslrootcert": {a.File}}.Encode()
+	return u.String()
 }

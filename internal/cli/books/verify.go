@@ -36,6 +36,9 @@ Open matters that break no promise are notes.`,
 			if err != nil {
 				return err
 			}
+			if err := cfg.Kafka.CheckSecurity(); err != nil {
+				return app.Usage(err)
+			}
 			pool, err := a.OpenDatabase(c.Context(), cfg, "verify")
 			if err != nil {
 				return err

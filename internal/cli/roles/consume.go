@@ -69,6 +69,9 @@ func NewWorker(ctx context.Context, cfg *config.Loaded, log zerolog.Logger, metr
 	if w := cfg.Kafka.Warning(); w != "" {
 		log.Warn().Msg(w)
 	}
+	if err := cfg.Kafka.CheckSecurity(); err != nil {
+		return nil, nil, app.Usage(err)
+	}
 	set, err := provider.NewSet(cfg.Sources)
 	if err != nil {
 		return nil, nil, app.Usage(err)

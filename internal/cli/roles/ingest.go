@@ -65,6 +65,9 @@ func NewServer(cfg *config.Loaded, log zerolog.Logger, metrics prometheus.Regist
 	if w := cfg.Kafka.Warning(); w != "" {
 		log.Warn().Msg(w)
 	}
+	if err := cfg.Kafka.CheckSecurity(); err != nil {
+		return nil, app.Usage(err)
+	}
 	set, err := provider.NewSet(cfg.Sources)
 	if err != nil {
 		return nil, app.Usage(err)

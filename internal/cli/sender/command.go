@@ -52,6 +52,9 @@ Exit code 1 if an event was refused or never acknowledged.`,
 			}
 			if o.URL == "" {
 				o.URL = receiverURL(cfg.Ingest.Listen)
+				if cfg.Ingest.TLS.CertFile != "" {
+					o.URL = "https" + strings.TrimPrefix(o.URL, "http")
+				}
 			}
 			o.Retry = !noRetry
 			o.Currencies = currencies
