@@ -16,6 +16,7 @@ import (
 	"hookledger/internal/cli/roles"
 	"hookledger/internal/cli/sender"
 	"hookledger/internal/cli/setup"
+	"hookledger/internal/cli/sources"
 )
 
 // Run runs the command that args name and returns the exit code. The first signal to
@@ -118,7 +119,7 @@ says what to try next.`,
 		}
 	}
 	add(groupRun, dev.Command(a), roles.Ingest(a), roles.Consume(a), sender.Command(a))
-	add(groupSetup, setup.Config(a), setup.Migrate(a), setup.Topics(a), setup.Version(a))
+	add(groupSetup, setup.Config(a), sources.Command(a), setup.Migrate(a), setup.Topics(a), setup.Version(a))
 	add(groupLook, books.Accounts(a), books.Events(a), books.Verify(a), replay.Command(a))
 	root.SetHelpCommandGroupID(groupSetup)
 	wrapArgs(root)
