@@ -15,7 +15,8 @@ var _ = register(source.Definition{
 	},
 	Knobs: []string{"tolerance"},
 	Event: source.EventConfig{
-		ID:   source.Locator{Path: "id", Or: []source.Locator{{Query: "data.id", PerDelivery: true}, {Query: "id", PerDelivery: true}}},
+		// A number or a text.
+		ID:   source.Locator{Join: []string{"id"}, Or: []source.Locator{{Query: "data.id", PerDelivery: true}, {Query: "id", PerDelivery: true}}},
 		Type: source.Locator{Path: "action", Or: []source.Locator{{Path: "type"}, {Path: "topic"}}},
 		Time: at("date_created"), TimeFormat: source.FormatRFC3339,
 	},
