@@ -159,6 +159,7 @@ func TestRoles_ProbesAndGracefulStopUnderLoad(t *testing.T) {
 	l.wait()
 
 	s.awaitDrained(wait)
+	testkit.Eventually(t, wait, s.partitionsShared) // lag is told by who reads the partition
 	s.wantMetrics()
 	s.stopConsume()
 	if state, members := s.groupState(); state != "Empty" || members != 0 {

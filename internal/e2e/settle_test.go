@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -210,7 +211,13 @@ func (s *system) gather(v verdict) checker.World {
 		w.Secrets = append(w.Secrets, secret)
 	}
 	for _, r := range append(append([]*role{}, s.ingest...), s.consume...) {
-		w.Texts["output of "+r.name] = r.Output()
+		output := r.Output()
+		w.Texts["output of "+r.name] = output
+		for _, alarm := range []string{"WARNING: DATA RACE", "panic: ", "fatal error: "} {
+			if strings.Contains(output, alarm) {
+				s.tb.Errorf("%s wrote %q; see its output below", r.name, alarm)
+			}
+		}
 		if _, metrics, err := r.get("/metrics"); err == nil { // it may have ended
 			w.Texts["metrics of "+r.name] = metrics
 		}
