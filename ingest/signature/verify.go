@@ -89,28 +89,11 @@ func (v *Verifier) Verify(r Request) (Verified, error) {
 	if c, ok := v.scheme.(challenging); ok && r.Method == http.MethodGet {
 		return v.answer(c, r)
 	}
-	claims, err := v.scheme.read(r)
+	first, signedAt, err := v.matching(r)
 	if err != nil {
 		return Verified{}, err
 	}
-	keys, err := v.candidates(claims, r)
-	if err != nil {
-		return Verified{}, err
-	}
-	var first *key
-	for i := range claims {
-		k, err := v.match(&claims[i], keys, r)
-		if err != nil {
-			return Verified{}, err
-		}
-		if first == nil {
-			first = k
-		}
-	}
-	if first == nil {
-		return Verified{}, reject(Malformed, "there is nothing that could be signed")
-	}
-	if err := v.checkTime(&claims[0], r.At); err != nil {
+	if err := v.checkTime(signedAt, r.At); err != nil {
 		return Verified{}, err
 	}
 	first.uses.count(r.At)
@@ -120,12 +103,39 @@ func (v *Verifier) Verify(r Request) (Verified, error) {
 	}, nil
 }
 
+// matching returns the key that made r's signatures, or the first of those that did, and
+// the time of signing.
+func (v *Verifier) matching(r Request) (*key, time.Time, error) {
+	claims, err := v.scheme.read(r)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	keys, err := v.candidates(claims, r)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	var first *key
+	for i := range claims {
+		k, err := v.match(&claims[i], keys, r)
+		if err != nil {
+			return nil, time.Time{}, err
+		}
+		if first == nil {
+			first = k
+		}
+	}
+	if first == nil {
+		return nil, time.Time{}, reject(Malformed, "there is nothing that could be signed")
+	}
+	return first, claims[0].signedAt, nil
+}
+
 // candidates are the keys that may match: the configured ones, or the one that the
 // delivery names and that is fetched.
 func (v *Verifier) candidates(claims []claim, r Request) ([]*key, error) {
 	configured := v.keys.current()
 	remote, ok := v.scheme.(fetching)
-	if !ok {
+	if !ok || len(claims) == 0 {
 		return configured, nil
 	}
 	k, err := remote.fetch(&claims[0], configured, r.At)
@@ -166,11 +176,11 @@ func (v *Verifier) answer(c challenging, r Request) (Verified, error) {
 	return Verified{}, reject(NoSecret, "no secret is valid at this time: see not_before and not_after")
 }
 
-func (v *Verifier) checkTime(c *claim, at time.Time) error {
-	if c.signedAt.IsZero() {
+func (v *Verifier) checkTime(signedAt, at time.Time) error {
+	if signedAt.IsZero() {
 		return nil
 	}
-	switch age := at.Sub(c.signedAt); {
+	switch age := at.Sub(signedAt); {
 	case age > v.sig.Tolerance:
 		return reject(Stale, "signed %s ago, the tolerance is %s", age.Round(time.Second), v.sig.Tolerance)
 	case -age > v.sig.Tolerance:

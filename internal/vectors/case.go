@@ -51,6 +51,9 @@ type Case struct {
 	PublicKey         string          `json:"public_key"`
 	CertPEM           string          `json:"cert_pem"`
 	JWKS              json.RawMessage `json:"jwks"`
+
+	// err is why the case cannot be read.
+	err error
 }
 
 // headerSet is the value of a header, or several lines of it.
@@ -67,7 +70,8 @@ func (h *headerSet) UnmarshalJSON(text []byte) error {
 }
 
 // Read calls use with each case of r: the items of a JSON array, or JSON values one after
-// the other. It stops at the first error, of r or of use.
+// the other. It stops at the first error, of r or of use; what is wrong with one case
+// alone is an error of Judge.
 func Read(r io.Reader, use func(Case) error) error {
 	in := bufio.NewReader(r)
 	decoder := json.NewDecoder(in)
@@ -101,9 +105,13 @@ func Read(r io.Reader, use func(Case) error) error {
 }
 
 func readOne(decoder *json.Decoder, i int, use func(Case) error) error {
-	var c Case
-	if err := decoder.Decode(&c); err != nil {
+	var text json.RawMessage
+	if err := decoder.Decode(&text); err != nil {
 		return fmt.Errorf("read case %d: %w", i, err)
+	}
+	var c Case
+	if err := json.Unmarshal(text, &c); err != nil {
+		c.err = fmt.Errorf("read case %d (%s): %w", i, c.ID, err)
 	}
 	return use(c)
 }

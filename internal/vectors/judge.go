@@ -18,8 +18,12 @@ const (
 	Invalid = "invalid"
 )
 
-// reasonConfiguration is the reason of cases that no receiver would start with.
-const reasonConfiguration = "configuration"
+// Reasons that are not of a signature: reasonConfiguration of cases that no receiver would
+// start with, reasonCase of those that are none.
+const (
+	reasonConfiguration = "configuration"
+	reasonCase          = "unusable_case"
+)
 
 // Verdict is what the receiver makes of a case.
 type Verdict struct {
@@ -35,9 +39,13 @@ type Verdict struct {
 	Response string `json:"response"`
 }
 
-// Judge verifies a case. The error is of the case, not of its delivery.
+// Judge verifies a case. The error is of the case, not of its delivery; the verdict, then
+// invalid, can be printed all the same.
 func Judge(c Case) (Verdict, error) {
-	v := Verdict{ID: c.ID, Verdict: Invalid, EventIDs: []string{}}
+	v := Verdict{ID: c.ID, Verdict: Invalid, EventIDs: []string{}, Reason: reasonCase}
+	if c.err != nil {
+		return v, c.err
+	}
 	if _, err := provider.Definition(c.provider()); err != nil {
 		return v, fmt.Errorf("case %s: provider %w", c.ID, err)
 	}
@@ -59,7 +67,7 @@ func Judge(c Case) (Verdict, error) {
 		v.Reason = reasonOf(err)
 		return v, nil
 	}
-	v.Verdict = Valid
+	v.Verdict, v.Reason = Valid, ""
 	if v.Response = verified.Reply(); v.Response != "" {
 		return v, nil
 	}
