@@ -111,6 +111,8 @@ const (
 	ReasonBadDirection    = "bad_direction"
 	ReasonBadStatus       = "bad_status"
 	ReasonUnauthenticated = "unauthenticated_amount"
+	// ReasonUnclear: money moved, and how much cannot be told from the event.
+	ReasonUnclear = "unclear_movement"
 )
 
 // Error returns reason and detail.

@@ -71,6 +71,7 @@ var meanings = map[string]meaning{
 	"sources[].key":      {text: "Immutable identity in topic and ledger, default the name. A renamed source keeps its old name here, so that nobody is paid twice."},
 	"sources[].provider": {text: "`stripe`, `standardwebhooks` or `generic`."},
 	"sources[].account":  {text: "Path of the account in an event; of several, the first that leads to a value."},
+	"sources[].currency": {text: "Currency of events that do not say one, such as EUR; default: they go to quarantine."},
 	"sources[].trust":    {text: "Where the signature does not cover the whole body: `signed_fields_only` (default), or `body` for who checks otherwise."},
 	"sources[].livemode": {text: "`any` (default), `live` or `test`: which events count where the provider marks them."},
 

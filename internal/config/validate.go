@@ -65,7 +65,8 @@ func (l *Loaded) validateSources() error {
 	var errs []error
 	for i, s := range l.Sources {
 		path := fmt.Sprintf("sources[%d].secrets", i)
-		if len(s.Secrets) == 0 {
+		d, err := provider.Definition(s.Provider)
+		if secretless := err == nil && d.Signature.Secretless(); len(s.Secrets) == 0 && !secretless {
 			errs = append(errs, fmt.Errorf("%s: source %.63q has no secret, so anybody could post money: add { env: NAME } or { file: PATH }", path, s.Name))
 		}
 		for j, secret := range s.Secrets {

@@ -9,7 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 
 	"hookledger/schema"
@@ -20,6 +23,14 @@ import (
 // notification.kind, notification.subject.transaction.amount. There is no ID; kind, time
 // and subject together are one. Before it sends anything, Braintree asks by GET whether
 // the address is ours. Sources: node and Python libraries, 2026-11.
+//
+// A transaction that settled, and the latest of a subscription that was charged, move money by
+// their own ID, so told of twice they are one movement: a sale credits, a credit (refund)
+// debits. Not all kinds of payment have such notifications, refunds of cards among them. A
+// chargeback debits from its opening and is given back when it is won; retrievals and
+// pre-arbitrations move nothing. refund_failed is status alone: whether the refund was told of
+// before is not known. From memory, not verified: that transactions[0] is the latest, and the
+// fields of disputes.
 var _ = register(source.Definition{
 	Name: "braintree",
 	Signature: source.Signature{
@@ -39,8 +50,42 @@ var _ = register(source.Definition{
 		Type: at("notification.kind"),
 		Time: at("notification.timestamp"), TimeFormat: source.FormatRFC3339,
 	},
-	Read: readBraintree,
-	ID:   braintreeID,
+	Read:     readBraintree,
+	Write:    writeBraintree,
+	ID:       braintreeID,
+	Account:  []string{"notification.subject.transaction.customer.id", "notification.subject.subscription.transactions[0].customer.id", "notification.subject.dispute.transaction.order-id"},
+	Required: map[string]string{"public_key": "PUBLIC-KEY"},
+	Postings: []source.PostingConfig{{
+		Key: "transaction", Type: []string{"transaction_settled"},
+		Amount: "notification.subject.transaction.amount", Unit: source.UnitMajor, Currency: at("notification.subject.transaction.currency-iso-code"),
+		Direction: source.Direction{Path: "notification.subject.transaction.type", Credit: []string{"sale"}, Debit: []string{"credit"}},
+		Movement:  "notification.subject.transaction.id",
+	}, {
+		Key: "transaction", Type: []string{"subscription_charged_successfully"},
+		Amount: "notification.subject.subscription.transactions[0].amount", Unit: source.UnitMajor, Currency: at("notification.subject.subscription.transactions[0].currency-iso-code"),
+		Direction: source.Direction{Path: "notification.subject.subscription.transactions[0].type", Credit: []string{"sale"}, Debit: []string{"credit"}},
+		Movement:  "notification.subject.subscription.transactions[0].id",
+	}, {
+		// Every later event makes the debit too, so that order and gaps do not matter.
+		Key: "dispute", Type: []string{"dispute_opened", "dispute_lost", "dispute_accepted", "dispute_expired", "dispute_won"},
+		When:   []source.ConditionConfig{is("notification.subject.dispute.kind", "chargeback")},
+		Amount: "notification.subject.dispute.amount", Unit: source.UnitMajor, Currency: at("notification.subject.dispute.currency-iso-code"), Direction: debits,
+		Movement: "notification.subject.dispute.id",
+	}, {
+		Type:   []string{"dispute_won"},
+		When:   []source.ConditionConfig{is("notification.subject.dispute.kind", "chargeback")},
+		Amount: "notification.subject.dispute.amount", Unit: source.UnitMajor, Currency: at("notification.subject.dispute.currency-iso-code"), Direction: credits,
+		Movement: "notification.subject.dispute.id",
+	}},
+	Statuses: []source.StatusConfig{
+		{Type: []string{"dispute_opened", "dispute_under_review", "dispute_disputed", "dispute_auto_accepted"}, Object: "notification.subject.dispute.id", Status: at("notification.subject.dispute.status")},
+		{Type: []string{"transaction_settlement_declined", "transaction_disbursed", "refund_failed"}, Object: "notification.subject.transaction.id", Status: at("notification.kind")},
+		{Type: []string{"subscription_charged_unsuccessfully", "subscription_canceled", "subscription_expired", "subscription_went_past_due"}, Object: "notification.subject.subscription.id", Status: at("notification.subject.subscription.status")},
+	},
+	Ignored: []source.Note{
+		{Types: []string{"disbursement", "disbursement_exception"}, Why: "the merchant's own payout, of no account"},
+		{Types: []string{"check"}, Why: "a test of the address"},
+	},
 })
 
 // braintreeID hashes kind, time and the subject's ID, or all of a subject without one.
@@ -162,4 +207,29 @@ func readElement(decoder *xml.Decoder, start xml.StartElement, depth int) (any, 
 			return strings.TrimSpace(text.String()), nil
 		}
 	}
+}
+
+// writeBraintree writes fields as readBraintree reads them.
+func writeBraintree(fields map[string]any) ([]byte, error) {
+	var text strings.Builder
+	if err := writeElements(&text, fields); err != nil {
+		return nil, err
+	}
+	payload := base64.StdEncoding.EncodeToString([]byte(text.String()))
+	return []byte(url.Values{"bt_payload": {payload + "\n"}}.Encode()), nil
+}
+
+func writeElements(b *strings.Builder, fields map[string]any) error {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		fmt.Fprintf(b, "<%s>", name)
+		if inner, ok := fields[name].(map[string]any); ok {
+			if err := writeElements(b, inner); err != nil {
+				return err
+			}
+		} else if err := xml.EscapeText(b, []byte(fmt.Sprint(fields[name]))); err != nil {
+			return fmt.Errorf("write XML: %w", err)
+		}
+		fmt.Fprintf(b, "</%s>", name)
+	}
+	return nil
 }

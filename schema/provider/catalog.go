@@ -12,8 +12,8 @@ import (
 type Effect struct {
 	// Type is empty for a rule that is for all types.
 	Type string
-	// Does is credit, debit, credit or debit (a field or the sign decides), status, or
-	// ignored.
+	// Does is credit, debit, credit or debit (a field or the sign decides), quarantine (it
+	// cannot be told how much), status, or ignored.
 	Does string
 	// Rule, Unit, Amount and Movement are those of a rule that moves money.
 	Rule     string
@@ -26,9 +26,10 @@ type Effect struct {
 
 // Words of Effect.Does.
 const (
-	DoesStatus  = "status"
-	DoesIgnored = "ignored"
-	doesEither  = "credit or debit"
+	DoesStatus     = "status"
+	DoesIgnored    = "ignored"
+	DoesQuarantine = "quarantine"
+	doesEither     = "credit or debit"
 )
 
 // Effects lists what the events of a source mean: the provider's own rules, then those of
@@ -42,6 +43,10 @@ func Effects(c source.Config) ([]Effect, error) {
 	var out []Effect
 	for _, r := range slices.Concat(d.Postings, c.Postings) {
 		for _, t := range typesOf(r.Type) {
+			if r.Unclear != "" {
+				out = append(out, Effect{Type: t, Does: DoesQuarantine, When: strings.TrimPrefix(conditions(r.When)+": "+r.Unclear, ": ")})
+				continue
+			}
 			e := Effect{Type: t, Does: does(r.Direction), Rule: r.Key, Unit: r.Unit, When: conditions(r.When)}
 			if e.Rule == "" {
 				e.Rule = t
@@ -140,6 +145,9 @@ func Summaries() []Summary {
 			s.EventID = "made of several fields"
 		}
 		for _, r := range d.Postings {
+			if r.Unclear != "" {
+				continue
+			}
 			s.Unit = r.Unit
 			if word := does(r.Direction); word != source.Debit {
 				s.Credits = append(s.Credits, typesOf(r.Type)...)

@@ -19,6 +19,12 @@ var cloudPaymentsTypes = []string{"check", "pay", "fail", "confirm", "refund", "
 // nowhere in it: it is the parameter type of the registered address, such as
 // …/webhooks/cloudpayments?type=pay. check asks whether a payment may go on; the answer
 // here is yes. Sources: CMS plugins of the provider, npm cloudpayments 6.0.1, 2026-11.
+//
+// pay credits what is completed; of a payment in two steps confirm credits, and both are the
+// same movement. A refund has a number of its own and debits; where it does not name its
+// currency, the source's currency counts. Notifications of test payments (TestMode) come to the
+// same address and count: use another for the test site. Amounts are decimals in units of the
+// currency.
 var _ = register(source.Definition{
 	Name: "cloudpayments",
 	Signature: source.Signature{
@@ -39,7 +45,26 @@ var _ = register(source.Definition{
 		id, err := word(v, "TransactionId")
 		return kind + ":" + id, err
 	},
-	Success: source.SuccessConfig{Body: `{"code":0}`, ContentType: "application/json"},
+	Success:     source.SuccessConfig{Body: `{"code":0}`, ContentType: "application/json"},
+	ComposeType: func(_ func(string, any), eventType string) string { return url.Values{"type": {eventType}}.Encode() },
+	Account:     []string{"AccountId"},
+	Postings: []source.PostingConfig{{
+		Key: "payment", Type: []string{"pay"}, When: []source.ConditionConfig{not("Status", "Authorized", "Declined")},
+		Amount: "Amount", Unit: source.UnitMajor, Currency: at("Currency"), Direction: credits,
+		Movement: "TransactionId",
+	}, {
+		Key: "payment", Type: []string{"confirm"},
+		Amount: "Amount", Unit: source.UnitMajor, Currency: at("Currency"), Direction: credits,
+		Movement: "TransactionId",
+	}, {
+		Type:   []string{"refund"},
+		Amount: "Amount", Unit: source.UnitMajor, Currency: at("Currency"), Direction: debits,
+		Movement: "TransactionId",
+	}},
+	Statuses: []source.StatusConfig{
+		{Type: []string{"pay", "fail", "cancel"}, Object: "TransactionId", Status: at("Status")},
+	},
+	Ignored: []source.Note{{Types: []string{"check", "receipt", "kkt", "recurrent"}, Why: "no money moves"}},
 })
 
 func cloudPaymentsType(d source.Delivery) (string, error) {

@@ -25,5 +25,6 @@ var _ = register(source.Definition{
 		},
 		Type: source.Locator{Join: []string{"webhook_type", "webhook_code"}, Or: []source.Locator{{Path: "webhook_code"}}},
 	},
+	Required:  map[string]string{"client_id": "CLIENT-ID"},
 	NonEffect: "webhooks say that there is something to fetch; they carry no amount",
 })

@@ -9,6 +9,9 @@ import (
 // A number that was denied or cancelled may still be paid, so those are events of their
 // own. Prodamus counts exactly 200 as success. Second-hand: references/hmac.md of the
 // provider's integration guide, as quoted in public repositories, 2026-11.
+//
+// A payment credits its sum, decimal text; each payment of a subscription has an order_id of
+// its own. Refunds are not notified.
 var _ = register(source.Definition{
 	Name: "prodamus",
 	Signature: source.Signature{
@@ -30,4 +33,11 @@ var _ = register(source.Definition{
 		}
 		return id, nil
 	},
+	Account: []string{"customer_extra", "order_num"},
+	Postings: []source.PostingConfig{{
+		Type:   []string{"success"},
+		Amount: "sum", Unit: source.UnitMajor, Currency: at("currency"), Direction: credits,
+		Movement: "order_id",
+	}},
+	Statuses: []source.StatusConfig{{Type: []string{"order_canceled", "order_denied"}, Object: "order_id", Status: at("payment_status")}},
 })

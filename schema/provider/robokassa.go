@@ -11,6 +11,9 @@ import (
 // success is notified, once for each number, in roubles. Test payments have passwords of
 // their own: give them a source of their own, or a test would pay a live order.
 // Source: docs.robokassa.ru (notifications and redirects), 2026-11.
+//
+// A payment credits OutSum, decimal text that may have more zeros than kopecks. Refunds and
+// chargebacks are not notified. The account has to be in a signed field, such as Shp_account.
 var _ = register(source.Definition{
 	Name: "robokassa",
 	Signature: source.Signature{
@@ -37,4 +40,10 @@ var _ = register(source.Definition{
 		}
 		return success
 	},
+	Account: []string{"Shp_account", "InvId"},
+	Postings: []source.PostingConfig{{
+		Type:   []string{"payment"},
+		Amount: "OutSum", Unit: source.UnitMajor, Currency: source.Locator{Const: "RUB"}, Direction: credits,
+		Movement: "InvId",
+	}},
 })

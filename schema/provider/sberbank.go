@@ -13,6 +13,12 @@ import (
 // events; of refunds, which can come in parts, amount and date belong to the ID where the
 // bank sends them. The gateway gives up after three attempts within two minutes.
 // Sources: dev.bpcbt.com callback notifications, panasyuk/sberbank-acquiring, 2026-11.
+//
+// deposited credits; approved only reserves. A refund debits operationRefundedAmount, which
+// the bank sends on request: without it, and for reversed, the event goes to quarantine.
+// Amounts are in minor units, where the bank sends them. Callbacks do not name the currency:
+// it is the source's. The movement of a refund is the event's ID: two refunds of one amount
+// are told apart by callbackCreationDate, also on request.
 var _ = register(source.Definition{
 	Name: "sberbank",
 	Signature: source.Signature{
@@ -53,4 +59,22 @@ var _ = register(source.Definition{
 		}
 		return id, nil
 	},
+	Account:    []string{"orderNumber"},
+	NoCurrency: true,
+	Postings: []source.PostingConfig{{
+		Type: []string{"deposited"}, When: []source.ConditionConfig{is("status", "1")},
+		Amount: "amount", Unit: source.UnitMinor, Currency: at("currency"), Direction: credits,
+		Movement: "mdOrder",
+	}, {
+		Type: []string{"refunded"}, When: []source.ConditionConfig{is("status", "1")},
+		Amount: "operationRefundedAmount", Unit: source.UnitMinor, Currency: at("currency"), Direction: debits,
+	}, {
+		Type: []string{"reversed"}, When: []source.ConditionConfig{is("status", "1")},
+		Unclear: "whether what was reversed had been deposited before or was only reserved is not said",
+	}},
+	Statuses: []source.StatusConfig{{
+		Type:   []string{"approved", "declinedByTimeout", "declinedCardPresent"},
+		Object: "mdOrder", Status: at("operation"),
+	}},
+	Ignored: []source.Note{{Types: []string{"bindingCreated", "bindingActivityChanged"}, Why: "no money moves"}},
 })

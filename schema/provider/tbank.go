@@ -12,6 +12,10 @@ import (
 // event is payment and status, and of partial operations the amount too. Notifications of
 // linked accounts and cards have a request key in place of a payment. Amounts are kopecks.
 // Sources: the bank's OpenAPI text, developer.tbank.ru/eacq/intro/developer/token, 2026-11.
+//
+// CONFIRMED credits, in roubles; a payment is confirmed once. AUTHORIZED only reserves, and
+// REVERSED gives back what was reserved. Refunds go to quarantine: what their amount means is
+// not documented. Chargebacks are not notified.
 var _ = register(source.Definition{
 	Name: "tbank",
 	Signature: source.Signature{
@@ -39,4 +43,19 @@ var _ = register(source.Definition{
 		return id, nil
 	},
 	Success: source.SuccessConfig{Body: "OK"},
+	Account: []string{"OrderId"},
+	Postings: []source.PostingConfig{{
+		Type: []string{"CONFIRMED"}, When: []source.ConditionConfig{is("Success", "true")},
+		Amount: "Amount", Unit: source.UnitMinor, Currency: source.Locator{Const: "RUB"}, Direction: credits,
+		Movement: "PaymentId",
+	}, {
+		Key: "refund", Type: []string{"REFUNDED", "PARTIAL_REFUNDED"}, When: []source.ConditionConfig{is("Success", "true")},
+		Unclear: "whether Amount is what was refunded now, all that was, or what remains is not documented",
+	}},
+	Statuses: []source.StatusConfig{{
+		Type:   []string{"AUTHORIZED", "REJECTED", "REVERSED", "PARTIAL_REVERSED", "CANCELED", "AUTH_FAIL", "DEADLINE_EXPIRED"},
+		When:   []source.ConditionConfig{present("PaymentId")},
+		Object: "PaymentId", Status: at("Status"),
+	}},
+	Ignored: []source.Note{{Types: []string{"COMPLETED", "ACTIVE", "RECEIPT"}, Why: "cards, accounts and receipts, no money"}},
 })

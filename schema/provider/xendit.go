@@ -1,6 +1,8 @@
 package provider
 
 import (
+	"strings"
+
 	"hookledger/schema"
 	"hookledger/schema/source"
 )
@@ -8,6 +10,9 @@ import (
 // Xendit sends a token that is the secret itself, and signs nothing of the body. Invoices
 // have no word for their type but a status: theirs is invoice. and the status in lower
 // case, such as invoice.paid. From memory, not verified: the fields.
+//
+// An invoice that is paid credits what was paid, once, also when it is settled later. Amounts
+// are numbers in units of the currency, whole ones for IDR.
 var _ = register(source.Definition{
 	Name: "xendit",
 	Signature: source.Signature{
@@ -20,4 +25,35 @@ var _ = register(source.Definition{
 	Type: func(_ source.Delivery, v *schema.Value) (string, error) {
 		return typeOrStatus(v, "event", "status", "invoice."), nil
 	},
+	ComposeType: func(set func(string, any), eventType string) string {
+		if status, invoice := strings.CutPrefix(eventType, "invoice."); invoice {
+			set("status", strings.ToUpper(status))
+		} else {
+			set("event", eventType)
+		}
+		return ""
+	},
+	Account: []string{"external_id", "data.reference_id"},
+	Postings: []source.PostingConfig{{
+		Key: "invoice", Type: []string{"invoice.paid", "invoice.settled"},
+		Amount: "paid_amount", AmountElse: "amount", Unit: source.UnitMajor, Currency: at("currency"), Direction: credits,
+		Movement: "id",
+	}, {
+		Key: "refund", Type: []string{"refund.succeeded"},
+		Amount: "data.amount", Unit: source.UnitMajor, Currency: at("data.currency"), Direction: debits,
+		Movement: "data.id",
+	}, {
+		Key: "payout", Type: []string{"payout.succeeded", "payout.reversed"},
+		Amount: "data.amount", Unit: source.UnitMajor, Currency: at("data.currency"), Direction: debits,
+		Movement: "data.id",
+	}, {
+		Key: "payout_reversed", Type: []string{"payout.reversed"},
+		Amount: "data.amount", Unit: source.UnitMajor, Currency: at("data.currency"), Direction: credits,
+		Movement: "data.id",
+	}},
+	Statuses: []source.StatusConfig{
+		{Type: []string{"invoice.expired", "invoice.pending"}, Object: "id", Status: at("status")},
+		{Type: []string{"refund.failed", "payout.failed"}, Object: "data.id", Status: at("data.status")},
+	},
+	Ignored: []source.Note{{Types: []string{"payment.succeeded", "payment.capture", "capture.succeeded"}, Why: "the invoice tells of the same money; add a rule where payments have none"}},
 })

@@ -10,6 +10,10 @@ import (
 // body may have been changed by anybody on the way who can. Money is therefore not taken
 // from it unless trust: body says so. Sources: SecurityHelper of the PHP and Python
 // libraries, yookassa.ru/developers/using-api/webhooks, 2026-11.
+//
+// Payments credit, refunds and payouts debit, each by an ID of its own; a payment that is
+// captured in part succeeds with what was captured. There are no events for chargebacks.
+// Amounts are decimal text. From memory, not verified: that refunds and payouts carry metadata.
 var _ = register(source.Definition{
 	Name: "yookassa",
 	Signature: source.Signature{
@@ -27,4 +31,23 @@ var _ = register(source.Definition{
 		ID: source.Locator{Join: []string{"event", "object.id"}}, Type: at("event"),
 		Time: at("object.created_at"), TimeFormat: source.FormatRFC3339,
 	},
+	Account: []string{"object.metadata.account_id"},
+	Postings: []source.PostingConfig{{
+		Type:   []string{"payment.succeeded"},
+		Amount: "object.amount.value", Unit: source.UnitMajor, Currency: at("object.amount.currency"), Direction: credits,
+		Movement: "object.id",
+	}, {
+		Type:   []string{"refund.succeeded"},
+		Amount: "object.amount.value", Unit: source.UnitMajor, Currency: at("object.amount.currency"), Direction: debits,
+		Movement: "object.id",
+	}, {
+		Type:   []string{"payout.succeeded"},
+		Amount: "object.amount.value", Unit: source.UnitMajor, Currency: at("object.amount.currency"), Direction: debits,
+		Movement: "object.id",
+	}},
+	Statuses: []source.StatusConfig{{
+		Type:   []string{"payment.waiting_for_capture", "payment.canceled", "refund.canceled", "payout.canceled"},
+		Object: "object.id", Status: at("object.status"),
+	}},
+	Ignored: []source.Note{{Types: []string{"deal.closed"}, Why: "payments and payouts of the deal are told of by themselves"}},
 })

@@ -56,6 +56,8 @@ func (s *Source) Compose(fact Fact) (Delivery, error) {
 	header.Set("Content-Type", mediaJSON)
 	if len(r.types) > 0 {
 		switch typ := s.event.typ; {
+		case s.def.ComposeType != nil:
+			query = s.def.ComposeType(func(path string, value any) { d.set(schema.MustPath(path), value) }, r.types[0])
 		case typ.header != "":
 			header.Set(typ.header, r.types[0])
 		case typ.query != "":
@@ -182,6 +184,9 @@ func (s *Source) writeTime(t time.Time) any {
 
 // encode writes the fields as the source's bodies are written.
 func (s *Source) encode(fields map[string]any) ([]byte, error) {
+	if s.def.Write != nil {
+		return s.def.Write(fields)
+	}
 	if s.event.format == BodyForm {
 		form := url.Values{}
 		for name, v := range fields {

@@ -21,6 +21,9 @@ type Config struct {
 	// Account is the path of the account in an event, or several: the first that
 	// leads to a value counts.
 	Account []string `yaml:"account,omitempty"`
+	// Currency is the currency of events that do not say one, such as EUR. Empty: they go
+	// to quarantine.
+	Currency string `yaml:"currency,omitempty"`
 	// Trust says, where the signature does not cover the whole body, what money may be
 	// taken from: signed_fields_only (default), or body, for who checks otherwise.
 	Trust string `yaml:"trust,omitempty"`

@@ -24,6 +24,11 @@ type Definition struct {
 	Type  func(Delivery, *schema.Value) (string, error)
 	// Read parses the bytes of an event where they are neither JSON nor a form.
 	Read func(contentType string, body []byte) (*schema.Value, error)
+	// ComposeType and Write are the reverse of Type and Read, for `send`: the former sets
+	// what makes an event one of a type and returns the query of the URL, the latter writes
+	// the fields of an event.
+	ComposeType func(set func(path string, value any), eventType string) (query string)
+	Write       func(fields map[string]any) ([]byte, error)
 	// Livemode is the path of the flag that tells live events from test events.
 	Livemode string
 	// Postings and Statuses are the built-in meaning. All nil, and NonEffect empty,
@@ -42,6 +47,9 @@ type Definition struct {
 	// set, each with an example.
 	Account  []string
 	Required map[string]string
+	// NoCurrency says that events do not name their currency, so that the configuration
+	// has to.
+	NoCurrency bool
 	// Ignored are event types that move no money here on purpose, and why.
 	Ignored []Note
 

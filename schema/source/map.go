@@ -41,6 +41,9 @@ func (s *Source) Map(ev *schema.Event) (schema.Meaning, error) {
 			if !holds(at, r.when) {
 				continue
 			}
+			if r.unclear != "" {
+				return schema.Meaning{}, mappingError(schema.ReasonUnclear, "%s", r.unclear)
+			}
 			posting, moves, err := s.posting(r, ev, at)
 			if err != nil {
 				return schema.Meaning{}, err
@@ -55,6 +58,9 @@ func (s *Source) Map(ev *schema.Event) (schema.Meaning, error) {
 			continue
 		}
 		status, err := r.read(ev, root)
+		if err != nil && r.optional {
+			continue
+		}
 		if err != nil {
 			return schema.Meaning{}, err
 		}
@@ -135,7 +141,7 @@ func (s *Source) posting(r *postingRule, ev *schema.Event, root *schema.Value) (
 	if len(r.unsigned) > 0 {
 		return schema.Posting{}, false, unsignedError(r.unsigned)
 	}
-	currency, err := r.readCurrency(root)
+	currency, err := s.readCurrency(r, root)
 	if err != nil {
 		return schema.Posting{}, false, err
 	}
@@ -165,11 +171,14 @@ func (s *Source) posting(r *postingRule, ev *schema.Event, root *schema.Value) (
 	}, true, nil
 }
 
-func (r *postingRule) readCurrency(root *schema.Value) (string, error) {
+func (s *Source) readCurrency(r *postingRule, root *schema.Value) (string, error) {
 	if r.currency.constant != "" {
 		return r.currency.constant, nil
 	}
 	v, ok := present(root, r.currency.path)
+	if !ok && s.currency != "" {
+		return s.currency, nil
+	}
 	if !ok {
 		return "", mappingError(schema.ReasonBadCurrency, "there is nothing at %s", r.currency.path)
 	}

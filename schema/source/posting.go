@@ -40,6 +40,9 @@ type PostingConfig struct {
 	// MovementAnd are further paths whose values are part of that name, joined by colons.
 	// All must be there.
 	MovementAnd []string `yaml:"movement_and,omitempty"`
+	// Unclear says why the movement cannot be told from the event, which then goes to
+	// quarantine. The keys about money are left out. It is for built-in rules.
+	Unclear string `yaml:"-"`
 	// Contra names the other side. Empty: external: and the source's key.
 	Contra string `yaml:"contra,omitempty"`
 }

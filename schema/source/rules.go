@@ -48,6 +48,7 @@ type postingRule struct {
 	direction direction
 	movement  []schema.Path
 	contra    string
+	unclear   string
 	// unsigned are the paths of the rule that the source does not believe.
 	unsigned []string
 }
@@ -61,6 +62,9 @@ type statusRule struct {
 	rank       int
 	ranks      map[string]int
 	latestWins bool
+	// optional: an event without the status has none. What providers leave out of events
+	// that move no money is no reason for quarantine.
+	optional bool
 }
 
 // newMeaning sets the rules of s: the provider's own, then those of the configuration.
@@ -85,7 +89,9 @@ func newMeaning(s *Source, c Config, p *Problems) {
 		s.statuses = append(s.statuses, newStatus(fmt.Sprintf("statuses[%d]", i), s, sc, p))
 	}
 	for i, sc := range s.def.Statuses {
-		s.statuses = append(s.statuses, newStatus(fmt.Sprintf("provider.statuses[%d]", i), s, sc, p))
+		r := newStatus(fmt.Sprintf("provider.statuses[%d]", i), s, sc, p)
+		r.optional = true
+		s.statuses = append(s.statuses, r)
 	}
 }
 
@@ -99,6 +105,9 @@ func newPosting(at string, s *Source, c PostingConfig, accounts []schema.Path, p
 		p.Add(at+".key", "is missing; a rule for several or all types needs one")
 	}
 	r.when = newConditions(at+".when", c.When, p)
+	if r.unclear = c.Unclear; r.unclear != "" {
+		return r
+	}
 	if c.Each != "" {
 		r.each = newPath(at+".each", c.Each, p)
 	}

@@ -104,6 +104,11 @@ type Signature struct {
 	Covers            []string
 }
 
+// Secretless tells whether the scheme knows no secret.
+func (s *Signature) Secretless() bool {
+	return s.Scheme == SchemeNetworks || s.Scheme == SchemeNone || s.Scheme == SchemePayPal
+}
+
 // newSignature applies what is configured to the definition's own knobs.
 func newSignature(def *Definition, c SignatureConfig, p *Problems) Signature {
 	sig := def.Signature

@@ -21,6 +21,7 @@ type Source struct {
 	event     eventRules
 	success   Answer
 
+	currency   string
 	signedOnly bool
 	live       string
 	livePath   schema.Path
@@ -61,6 +62,11 @@ func New(c Config, lookup Lookup) (*Source, error) {
 	s.success = newAnswer(def, c.Success, p)
 	s.live, s.livePath = newLivemode(def, c.Livemode, p)
 	s.signedOnly = newTrust(c.Trust, &s.signature, p)
+	if c.Currency != "" {
+		if s.currency, err = schema.NormalizeCurrency(c.Currency); err != nil {
+			p.Add("currency", "%v", err)
+		}
+	}
 	newMeaning(s, c, p)
 	if err := p.err(); err != nil {
 		return nil, err

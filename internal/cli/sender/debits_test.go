@@ -11,9 +11,9 @@ import (
 func TestNewEvent_SourceThatCannotDebitIsCredited(t *testing.T) {
 	t.Parallel()
 	source, err := provider.New(provider.Config{
-		Name: "stripe", Provider: "stripe",
-		Secrets: []provider.SecretConfig{{Value: "whsec_test"}},
-		Account: []string{"data.object.metadata.account_id"},
+		Name: "coinbase", Provider: "coinbasecommerce",
+		Secrets: []provider.SecretConfig{{Value: "test"}},
+		Account: []string{"event.data.metadata.account_id"},
 	})
 	if err != nil {
 		t.Fatal(err)

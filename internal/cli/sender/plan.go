@@ -95,6 +95,12 @@ func newEvent(source *provider.Source, o *Options, i int) (event, error) {
 	if err != nil {
 		return event{}, err
 	}
+	// Where an ID is made of fields, it is not the fact's.
+	items, err := source.Identify(d)
+	if err != nil || len(items) != 1 {
+		return event{}, fmt.Errorf("compose event %d for source %s: got %d events: %w", i, source.Name(), len(items), err)
+	}
+	fact.EventID = items[0].ID
 	sum := sha256.Sum256(d.Body)
 	return event{i: i, fact: fact, delivery: d, sha256: hex.EncodeToString(sum[:])}, nil
 }

@@ -63,7 +63,7 @@ func Template(d *source.Definition, name, url string) string {
 	line("  # Register this URL with %s: %s", d.Name, address(url, name))
 	line("  - name: %s", name)
 	line("    provider: %s", d.Name)
-	if d.Signature.Scheme != source.SchemeNetworks && d.Signature.Scheme != source.SchemeNone {
+	if !d.Signature.Secretless() {
 		line("    secrets:")
 		line("      # The variable that holds what the provider signs with. A second entry is for a")
 		line("      # rotation: both are tried. Instead of env: file, with the path of a file.")
@@ -95,6 +95,10 @@ func Template(d *source.Definition, name, url string) string {
 		line("      - { type: payment.succeeded, account: data.account_id, amount: data.amount, unit: minor, currency: data.currency, direction: credit, movement: data.payment_id }")
 		line("      - { type: payment.refunded, account: data.account_id, amount: data.amount, unit: minor, currency: data.currency, direction: debit, movement: data.refund_id }")
 	case len(d.Postings) > 0:
+		if d.NoCurrency {
+			line("    # Events do not say their currency.")
+			line("    currency: RUB")
+		}
 		paths := d.Account
 		if len(paths) == 0 {
 			paths = []string{"account_id"}
