@@ -93,10 +93,14 @@ var (
 		adyenRule(debits, "SECOND_CHARGEBACK"),
 		adyenRule(credits, "CHARGEBACK_REVERSED"),
 	}
-	adyenStatuses = []source.StatusConfig{{
-		Type:   []string{"AUTHORISATION", "CAPTURE", "CANCELLATION", "CANCEL_OR_REFUND", "NOTIFICATION_OF_CHARGEBACK", "REQUEST_FOR_INFORMATION", "PREARBITRATION_WON", "PREARBITRATION_LOST"},
-		Object: "NotificationRequestItem.pspReference", Status: at("NotificationRequestItem.eventCode"),
-	}}
+	adyenSteps = []string{
+		"AUTHORISATION", "CAPTURE", "REFUND", "CANCELLATION", "CANCEL_OR_REFUND", "NOTIFICATION_OF_CHARGEBACK",
+		"REQUEST_FOR_INFORMATION", "PREARBITRATION_WON", "PREARBITRATION_LOST",
+	}
+	adyenStatuses = []source.StatusConfig{
+		{Type: adyenSteps, When: []source.ConditionConfig{adyenSucceeded}, Object: "NotificationRequestItem.pspReference", Status: at("NotificationRequestItem.eventCode")},
+		{Type: adyenSteps, Object: "NotificationRequestItem.pspReference", Status: source.Locator{Const: "REFUSED"}},
+	}
 	adyenIgnored = []source.Note{
 		{Types: []string{"REPORT_AVAILABLE", "PENDING", "OFFER_CLOSED", "ORDER_OPENED", "ORDER_CLOSED"}, Why: "no money moves"},
 		{Types: []string{"PAYOUT_THIRDPARTY", "PAYOUT_DECLINE", "PAYOUT_EXPIRE", "PAIDOUT_REVERSED"}, Why: "payouts to third parties: add a rule where accounts of yours are paid out"},

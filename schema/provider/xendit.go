@@ -20,7 +20,7 @@ var _ = register(source.Definition{
 	},
 	Event: source.EventConfig{
 		ID:   source.Locator{Header: "Webhook-Id", Or: []source.Locator{{Join: []string{"id", "status"}}}},
-		Time: at("paid_at"), TimeFormat: source.FormatRFC3339,
+		Time: source.Locator{Path: "paid_at", Or: []source.Locator{{Path: "updated"}, {Path: "created"}}}, TimeFormat: source.FormatRFC3339,
 	},
 	Type: func(_ source.Delivery, v *schema.Value) (string, error) {
 		return typeOrStatus(v, "event", "status", "invoice."), nil

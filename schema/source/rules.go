@@ -158,6 +158,7 @@ func newPosting(at string, s *Source, c PostingConfig, accounts []schema.Path, p
 	} else if !isWord(r.contra) {
 		p.Add(at+".contra", "has up to 255 bytes and no control characters")
 	}
+	r.unsigned = s.unsigned(&r)
 	return r
 }
 
