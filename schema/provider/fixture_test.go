@@ -161,3 +161,41 @@ func wantStory(t *testing.T, s *provider.Source, folder string, fixtures []fixtu
 		slices.Reverse(files)
 	}
 }
+
+// sourceOf returns a source as `sources new` would write it.
+func sourceOf(t testing.TB, name, trust string) *provider.Source {
+	t.Helper()
+	d, err := provider.Definition(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := provider.Config{Name: "x", Provider: name, Account: d.Account, Trust: trust}
+	c.Signature.WebhookID, c.Signature.PublicKey, c.Signature.ClientID = d.Required["webhook_id"], d.Required["public_key"], d.Required["client_id"]
+	if d.NoCurrency {
+		c.Currency = "RUB"
+	}
+	return mustSource(t, c)
+}
+
+// wantUnauthenticated checks that every fixture that moves money where the body is
+// trusted goes to quarantine where it is not.
+func wantUnauthenticated(t *testing.T, s *provider.Source, folder string, fixtures []fixture) {
+	t.Helper()
+	moved := 0
+	for _, f := range fixtures {
+		for i, got := range f.describe(t, s, folder) {
+			if strings.Contains(got, ": +") || strings.Contains(got, ": -") {
+				t.Errorf("%s: moves money: %s", f.file, got)
+			}
+			if strings.Contains(f.want[i], ": +") || strings.Contains(f.want[i], ": -") {
+				moved++
+				if !strings.HasSuffix(got, "quarantine unauthenticated_amount") {
+					t.Errorf("%s: got %s, want quarantine", f.file, got)
+				}
+			}
+		}
+	}
+	if moved == 0 {
+		t.Errorf("%s: no fixture moves money", folder)
+	}
+}

@@ -1,0 +1,34 @@
+package provider_test
+
+import (
+	"testing"
+
+	"hookledger/schema/provider"
+)
+
+func cloudPaymentsSource(t testing.TB, trust string) *provider.Source {
+	t.Helper()
+	return sourceOf(t, "cloudpayments", trust)
+}
+
+var cloudPaymentsFixtures = []fixture{
+	{file: "check.form", query: "type=check", want: []string{"check:509 check 2025-11-29T12:00:00Z: ignored"}},
+	{file: "confirm.form", query: "type=confirm", want: []string{"confirm:506 confirm 2025-11-29T12:00:00Z: +15000 RUB acct_7 payment 506"}},
+	{file: "fail.form", query: "type=fail", want: []string{"fail:510 fail 2025-11-29T12:00:00Z: ignored"}},
+	{file: "pay.form", query: "type=pay", want: []string{"pay:505 pay 2025-11-29T12:00:00Z: +19990 RUB acct_7 payment 505; status 505=Completed"}},
+	{file: "pay_authorized.form", query: "type=pay", want: []string{"pay:506 pay 2025-11-29T12:00:00Z: status 506=Authorized"}},
+	{file: "refund.json", query: "type=refund", want: []string{"refund:507 refund 2025-11-30T12:00:00Z: -9990 RUB acct_7 refund 507"}},
+	{file: "refund_no_currency.form", query: "type=refund", want: []string{"refund:508 refund 2025-11-30T12:00:00Z: quarantine bad_currency"}},
+}
+
+func TestCloudPayments_Meaning(t *testing.T) {
+	t.Parallel()
+	checkFixtures(t, cloudPaymentsSource(t, ""), "cloudpayments", cloudPaymentsFixtures)
+}
+
+func TestCloudPayments_EveryMovementIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	s := cloudPaymentsSource(t, "")
+	// A payment in one step, one in two, and a refund in part.
+	wantStory(t, s, "cloudpayments", cloudPaymentsFixtures, "25000 RUB acct_7", "check.form", "pay.form", "pay_authorized.form", "confirm.form", "refund.json")
+}
