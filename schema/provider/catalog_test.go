@@ -84,3 +84,22 @@ func TestEffects_IgnoredTypesHaveNoRule(t *testing.T) {
 		}
 	}
 }
+
+// The example of CONTRIBUTING.md is the file as it is.
+func TestContributing_ShowsTheRealDiff(t *testing.T) {
+	t.Parallel()
+	guide, err := os.ReadFile("../../CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.ReadFile("coinbasecommerce.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, diff, _ := strings.Cut(string(guide), "+++ b/schema/provider/coinbasecommerce.go\n")
+	diff, _, _ = strings.Cut(diff, "```")
+	want := "+" + strings.ReplaceAll(strings.TrimSuffix(string(file), "\n"), "\n", "\n+") + "\n"
+	if diff != want {
+		t.Error("CONTRIBUTING.md shows another coinbasecommerce.go than there is: copy it anew")
+	}
+}

@@ -5,8 +5,13 @@
 //
 // What a file says is what its provider documents or what the provider's own library does;
 // the source stands in the comment. What nobody documents is not guessed: a movement of
-// money that cannot be named, or an amount that is not the event's own, has no rule, and
-// the event is kept without effect.
+// money that cannot be named, or an amount that is not the event's own, moves nothing: the
+// event is kept without effect, or goes to quarantine where money must have moved.
+//
+// One movement is made once: of several events that tell of it one moves the money, or all
+// have one rule and one movement. Reversals make what they reverse too, so that the order of
+// events does not matter. Fees are between merchant and provider: a source whose accounts
+// bear them adds rules of its own.
 //
 // # Flow
 //

@@ -24,14 +24,19 @@
 // # Rules of meaning
 //
 //   - A rule is for exact event types and makes at most one posting; several rules make
-//     several postings. Without a rule for its type an event is ignored.
+//     several postings. With each it is read for every item of a list. Without a rule for
+//     its type an event is ignored. A provider's own rules and those of the configuration
+//     count together.
 //   - An amount of zero moves nothing and makes no posting. An amount that is missing,
 //     null or not a number, and a negative one where the direction is not signed, is an
 //     error of the mapping: quarantine.
 //   - Amounts may be numbers or decimal numbers in strings, in both units, and are
-//     converted exactly or not at all.
+//     converted exactly or not at all. The ledger keeps the decimals of ISO 4217; where a
+//     provider's minor units have others, amounts are converted, and where nobody knows
+//     them the event goes to quarantine.
+//   - Of a total that grows, less takes off the total before. Without it, quarantine.
 //   - The movement is the event ID unless configured. It must name one movement, never an
-//     order or a cumulative object.
+//     order or a cumulative object. Of several paths together, colons are escaped.
 //   - Source and rule have an immutable key beside the name. Renaming keeps the key, so
 //     nobody is paid twice; the default contra is external: and the key for the same reason.
 //
