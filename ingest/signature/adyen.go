@@ -129,7 +129,7 @@ func (s adyenScheme) sign(l lock, m *Message) error {
 		if err != nil {
 			return err
 		}
-		value := base64.StdEncoding.EncodeToString(key.mac(nil, [][]byte{text}))
+		value := base64.StdEncoding.EncodeToString(key.mac([][]byte{text}))
 		raw := item.Raw()
 		signed := bytes.Replace(raw, []byte(adyenUnsigned), []byte(value), 1)
 		if bytes.Equal(raw, signed) {

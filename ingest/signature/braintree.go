@@ -99,7 +99,7 @@ func (s braintreeScheme) challenge(r Request) (string, error) {
 }
 
 func (s braintreeScheme) reply(l lock, text string) string {
-	return s.sig.PublicKey + "|" + hex.EncodeToString(l.(*hmacLock).mac(nil, [][]byte{[]byte(text)}))
+	return s.sig.PublicKey + "|" + hex.EncodeToString(l.(*hmacLock).mac([][]byte{[]byte(text)}))
 }
 
 func (s braintreeScheme) sign(l lock, m *Message) error {
@@ -115,6 +115,6 @@ func (s braintreeScheme) sign(l lock, m *Message) error {
 	if err != nil {
 		return err
 	}
-	addField(m, braintreeSignature, s.sig.PublicKey+"|"+hex.EncodeToString(key.mac(nil, [][]byte{[]byte(payload)})))
+	addField(m, braintreeSignature, s.sig.PublicKey+"|"+hex.EncodeToString(key.mac([][]byte{[]byte(payload)})))
 	return nil
 }

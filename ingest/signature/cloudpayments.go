@@ -83,6 +83,6 @@ func (s cloudPaymentsScheme) sign(l lock, m *Message) error {
 	if m.Method == http.MethodGet {
 		text = []byte(m.Query)
 	}
-	m.Header.Set(contentHMAC, base64.StdEncoding.EncodeToString(key.mac(nil, [][]byte{text})))
+	m.Header.Set(contentHMAC, base64.StdEncoding.EncodeToString(key.mac([][]byte{text})))
 	return nil
 }

@@ -171,27 +171,32 @@ func (s *hmacScheme) pairs(header string, c *claim) (ts string, err error) {
 	return p.ts, err
 }
 
+// text returns the signed text: what stands before the body, the body, what stands behind.
 func (s *hmacScheme) text(h http.Header, ts string, body []byte) ([][]byte, error) {
-	text := make([][]byte, 0, len(s.parts))
+	if len(s.parts) == 1 && s.parts[0].Name == "body" {
+		return [][]byte{body}, nil
+	}
+	text := make([][]byte, 0, 3)
+	var piece []byte
 	for _, part := range s.parts {
 		switch part.Name {
 		case "":
-			text = append(text, []byte(part.Text))
+			piece = append(piece, part.Text...)
 		case "body":
-			text = append(text, body)
+			text, piece = append(text, piece, body), nil
 		case "ts":
-			text = append(text, []byte(ts))
+			piece = append(piece, ts...)
 		case "url":
-			text = append(text, []byte(s.sig.URL))
+			piece = append(piece, s.sig.URL...)
 		case "header":
 			value, err := one(h, part.Text)
 			if err != nil {
 				return nil, err
 			}
-			text = append(text, []byte(value))
+			piece = append(piece, value...)
 		}
 	}
-	return text, nil
+	return append(text, piece), nil
 }
 
 func (s *hmacScheme) sign(l lock, m *Message) error {
@@ -207,7 +212,7 @@ func (s *hmacScheme) sign(l lock, m *Message) error {
 	if err != nil {
 		return err
 	}
-	value := s.sig.Prefix + encode(key.mac(nil, text), s.sig.Encoding)
+	value := s.sig.Prefix + encode(key.mac(text), s.sig.Encoding)
 	if p := s.sig.Pairs; p != (source.PairsConfig{}) {
 		value = p.Signature + "=" + value
 		if p.Time != "" {

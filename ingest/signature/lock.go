@@ -1,10 +1,12 @@
 package signature
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/ed25519"
 	"crypto/hmac"
 	"crypto/rsa"
+	"crypto/sha512"
 	"errors"
 	"hash"
 	"sync"
@@ -36,8 +38,23 @@ func newHMACLock(name, version string, newHash func() hash.Hash, key []byte) (*h
 		return nil, errEmptySecret
 	}
 	l := &hmacLock{name: name, version: version, newHash: newHash, key: key}
-	l.states.New = func() any { return hmac.New(l.newHash, l.key) }
+	l.states.New = func() any { return &macState{hash: hmac.New(l.newHash, l.key)} }
 	return l, nil
+}
+
+// macState is what one MAC is computed with. Its array is part of it because what is
+// given to an interface's method is allocated.
+type macState struct {
+	hash hash.Hash
+	sum  [sha512.Size]byte
+}
+
+func (s *macState) mac(text [][]byte) []byte {
+	s.hash.Reset()
+	for _, piece := range text {
+		s.hash.Write(piece)
+	}
+	return s.hash.Sum(s.sum[:0])
 }
 
 func (l *hmacLock) scheme() string { return l.name }
@@ -45,37 +62,33 @@ func (l *hmacLock) scheme() string { return l.name }
 // matches compares decoded bytes in constant time. It stops at the first match, which
 // only a holder of the secret can produce.
 func (l *hmacLock) matches(c *claim) bool {
-	var space, own [64]byte
+	state := l.states.Get().(*macState)
+	defer l.states.Put(state)
+	// fresh says that sum is of the claim's text, which mostly all signatures share.
 	var sum []byte
+	fresh := false
 	for i := range c.signatures {
 		s := &c.signatures[i]
 		if s.version != l.version {
 			continue
 		}
-		want := sum
 		switch {
 		case s.text != nil:
-			want = l.mac(own[:0], s.text)
-		case sum == nil:
-			sum = l.mac(space[:0], c.text)
-			want = sum
+			sum, fresh = state.mac(s.text), false
+		case !fresh:
+			sum, fresh = state.mac(c.text), true
 		}
-		if hmac.Equal(s.value, want) {
+		if hmac.Equal(s.value, sum) {
 			return true
 		}
 	}
 	return false
 }
 
-func (l *hmacLock) mac(into []byte, text [][]byte) []byte {
-	h := l.states.Get().(hash.Hash)
-	h.Reset()
-	for _, piece := range text {
-		h.Write(piece)
-	}
-	sum := h.Sum(into)
-	l.states.Put(h)
-	return sum
+func (l *hmacLock) mac(text [][]byte) []byte {
+	state := l.states.Get().(*macState)
+	defer l.states.Put(state)
+	return bytes.Clone(state.mac(text))
 }
 
 // hashLock checks hashes of a text that the secret is a part of.

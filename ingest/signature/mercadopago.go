@@ -129,6 +129,6 @@ func (s mercadoPagoScheme) sign(l lock, m *Message) error {
 		return err
 	}
 	ts := writeTime(m.At, source.FormatUnixMS)
-	m.Header.Set(s.sig.Header, "ts="+ts+",v1="+hex.EncodeToString(key.mac(nil, mercadoPagoText(id, requestID, ts))))
+	m.Header.Set(s.sig.Header, "ts="+ts+",v1="+hex.EncodeToString(key.mac(mercadoPagoText(id, requestID, ts))))
 	return nil
 }

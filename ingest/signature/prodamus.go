@@ -65,7 +65,7 @@ func (s prodamusScheme) sign(l lock, m *Message) error {
 	if err != nil {
 		return err
 	}
-	m.Header.Set(s.sig.Header, hex.EncodeToString(key.mac(nil, [][]byte{text})))
+	m.Header.Set(s.sig.Header, hex.EncodeToString(key.mac([][]byte{text})))
 	return nil
 }
 

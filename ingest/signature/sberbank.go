@@ -98,6 +98,6 @@ func (s sberbankScheme) sign(l lock, m *Message) error {
 	if err != nil {
 		return err
 	}
-	addField(m, sberbankChecksum, strings.ToUpper(hex.EncodeToString(key.mac(nil, [][]byte{text}))))
+	addField(m, sberbankChecksum, strings.ToUpper(hex.EncodeToString(key.mac([][]byte{text}))))
 	return nil
 }

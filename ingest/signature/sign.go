@@ -71,5 +71,5 @@ func macOf(l lock, text func(ts string) [][]byte, m *Message, format string) (ti
 		return timedMAC{}, err
 	}
 	ts := writeTime(m.At, format)
-	return timedMAC{ts, key.mac(nil, text(ts))}, nil
+	return timedMAC{ts, key.mac(text(ts))}, nil
 }

@@ -86,7 +86,7 @@ func (s standardScheme) read(r Request) ([]claim, error) {
 }
 
 func standardText(id, ts string, body []byte) [][]byte {
-	return [][]byte{[]byte(id), []byte("."), []byte(ts), []byte("."), body}
+	return [][]byte{[]byte(id + "." + ts + "."), body}
 }
 
 func (s standardScheme) sign(key lock, m *Message) error {

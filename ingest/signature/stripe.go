@@ -69,7 +69,7 @@ func (s stripeScheme) read(r Request) ([]claim, error) {
 
 // stripeText keeps the time as it was written: that is what was signed.
 func stripeText(ts string, body []byte) [][]byte {
-	return [][]byte{[]byte(ts), []byte("."), body}
+	return [][]byte{[]byte(ts + "."), body}
 }
 
 func (s stripeScheme) sign(key lock, m *Message) error {

@@ -29,9 +29,11 @@ type Verified struct {
 	body   []byte
 	scheme string
 	keyID  string
-	kept   []schema.Header
 	covers bool
 	reply  string
+
+	request Request
+	by      scheme
 }
 
 // Body is the raw body that was verified.
@@ -45,7 +47,12 @@ func (v Verified) KeyID() string { return v.keyID }
 
 // Headers are the headers with which the body can be verified again at Request.At.
 // Names are lower case.
-func (v Verified) Headers() []schema.Header { return v.kept }
+func (v Verified) Headers() []schema.Header {
+	if v.by == nil {
+		return nil
+	}
+	return kept(v.by, v.request)
+}
 
 // BodyAuthenticated tells whether the signature covers the body.
 func (v Verified) BodyAuthenticated() bool { return v.covers }
@@ -99,7 +106,7 @@ func (v *Verifier) Verify(r Request) (Verified, error) {
 	first.uses.count(r.At)
 	return Verified{
 		body: r.Body, scheme: first.lock.scheme(), keyID: first.id,
-		kept: kept(v.scheme, r), covers: v.sig.BodyAuthenticated,
+		covers: v.sig.BodyAuthenticated, request: r, by: v.scheme,
 	}, nil
 }
 
