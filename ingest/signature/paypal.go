@@ -93,7 +93,7 @@ func (s *paypalScheme) read(r Request) ([]claim, error) {
 func (s *paypalScheme) checkAddress(address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" || u.User != nil || u.Opaque != "" || u.RawQuery != "" || u.Fragment != "" ||
-		u.Port() != "" && u.Port() != "443" || !strings.HasPrefix(u.EscapedPath(), paypalCertPath) || strings.Contains(u.EscapedPath(), "..") {
+		u.Port() != "" && u.Port() != "443" || !strings.HasPrefix(u.EscapedPath(), paypalCertPath) || !isPlainPath(u.EscapedPath()) {
 		return reject(UnknownKey, "header %s is not an address under %s", paypalCertURL, paypalCertPath)
 	}
 	for _, host := range s.sig.KeyHosts {
@@ -102,6 +102,13 @@ func (s *paypalScheme) checkAddress(address string) error {
 		}
 	}
 	return reject(UnknownKey, "header %s names a host that is not the provider's: one of %s", paypalCertURL, strings.Join(s.sig.KeyHosts, ", "))
+}
+
+// isPlainPath refuses what two readers could resolve in two ways: escapes and dots.
+func isPlainPath(path string) bool {
+	return !strings.Contains(path, "..") && strings.IndexFunc(path, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("/-_.", r)
+	}) < 0
 }
 
 // paypalCert is a certificate and those that lead from it to a root.
