@@ -46,7 +46,7 @@ var _ = register(source.Definition{
 		return kind + ":" + id, err
 	},
 	Success:     source.SuccessConfig{Body: `{"code":0}`, ContentType: "application/json"},
-	ComposeType: func(_ func(string, any), eventType string) string { return url.Values{"type": {eventType}}.Encode() },
+	ComposeType: func(_ func(string, any), eventType, _ string) string { return url.Values{"type": {eventType}}.Encode() },
 	Account:     []string{"AccountId"},
 	Postings: []source.PostingConfig{{
 		Key: "payment", Type: []string{"pay"}, When: []source.ConditionConfig{not("Status", "Authorized", "Declined")},

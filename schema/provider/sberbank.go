@@ -59,6 +59,11 @@ var _ = register(source.Definition{
 		}
 		return id, nil
 	},
+	ComposeType: func(set func(string, any), eventType, eventID string) string {
+		set("operation", eventType)
+		set("mdOrder", eventID)
+		return ""
+	},
 	Account:    []string{"orderNumber"},
 	NoCurrency: true,
 	Postings: []source.PostingConfig{{

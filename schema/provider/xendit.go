@@ -25,7 +25,7 @@ var _ = register(source.Definition{
 	Type: func(_ source.Delivery, v *schema.Value) (string, error) {
 		return typeOrStatus(v, "event", "status", "invoice."), nil
 	},
-	ComposeType: func(set func(string, any), eventType string) string {
+	ComposeType: func(set func(string, any), eventType, _ string) string {
 		if status, invoice := strings.CutPrefix(eventType, "invoice."); invoice {
 			set("status", strings.ToUpper(status))
 		} else {

@@ -57,7 +57,7 @@ func (s *Source) Compose(fact Fact) (Delivery, error) {
 	if len(r.types) > 0 {
 		switch typ := s.event.typ; {
 		case s.def.ComposeType != nil:
-			query = s.def.ComposeType(func(path string, value any) { d.set(schema.MustPath(path), value) }, r.types[0])
+			query = s.def.ComposeType(func(path string, value any) { d.set(schema.MustPath(path), value) }, r.types[0], fact.EventID)
 		case typ.header != "":
 			header.Set(typ.header, r.types[0])
 		case typ.query != "":

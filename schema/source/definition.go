@@ -25,9 +25,10 @@ type Definition struct {
 	// Read parses the bytes of an event where they are neither JSON nor a form.
 	Read func(contentType string, body []byte) (*schema.Value, error)
 	// ComposeType and Write are the reverse of Type and Read, for `send`: the former sets
-	// what makes an event one of a type and returns the query of the URL, the latter writes
+	// what makes an event one of a type, and what its ID is made of if no path leads there, and
+	// returns the query of the URL; the latter writes
 	// the fields of an event.
-	ComposeType func(set func(path string, value any), eventType string) (query string)
+	ComposeType func(set func(path string, value any), eventType, eventID string) (query string)
 	Write       func(fields map[string]any) ([]byte, error)
 	// Livemode is the path of the flag that tells live events from test events.
 	Livemode string
