@@ -118,7 +118,7 @@ says what to try next.`,
 			root.AddCommand(c)
 		}
 	}
-	add(groupRun, dev.Command(a), roles.Ingest(a), roles.Consume(a), sender.Command(a))
+	add(groupRun, dev.Command(a), roles.Ingest(a), roles.Consume(a), roles.Ready(a), sender.Command(a))
 	add(groupSetup, setup.Config(a), sources.Command(a), setup.Migrate(a), setup.Topics(a), setup.Version(a))
 	add(groupLook, books.Accounts(a), books.Events(a), books.Verify(a), replay.Command(a))
 	root.SetHelpCommandGroupID(groupSetup)

@@ -1,0 +1,300 @@
+package deploy_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/compose-spec/compose-go/v2/loader"
+	"github.com/compose-spec/compose-go/v2/types"
+
+	"hookledger/internal/config"
+	"hookledger/internal/testkit"
+	"hookledger/schema/provider"
+)
+
+// root is the top of the module, seen from here.
+const root = ".."
+
+const stripeSecret = "whsec_compose_0123456789abcdef"
+
+// project is docker-compose.yml as the compose project's own code reads it.
+func project(t *testing.T) *types.Project {
+	t.Helper()
+	dir, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := loader.LoadWithContext(t.Context(), types.ConfigDetails{
+		WorkingDir:  dir,
+		ConfigFiles: []types.ConfigFile{{Filename: filepath.Join(dir, "docker-compose.yml")}},
+		Environment: types.Mapping{"STRIPE_WEBHOOK_SECRET": stripeSecret, "POSTGRES_PASSWORD": "compose-canary"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func isOurs(s types.ServiceConfig) bool { return s.Build != nil }
+
+// isJob tells a service that ends from one that stays.
+func isJob(p *types.Project, name string) bool {
+	for _, s := range p.Services {
+		if d, ok := s.DependsOn[name]; ok && d.Condition == types.ServiceConditionCompletedSuccessfully {
+			return true
+		}
+	}
+	return false
+}
+
+// A version with all its parts, so that the same file starts the same program next year.
+var pinned = regexp.MustCompile(`^[a-z/]+:\d+\.\d+(\.\d+)?(-[a-z0-9.]+)?$`)
+
+func TestCompose_ImagesArePinnedAndServicesWatched(t *testing.T) {
+	t.Parallel()
+	p := project(t)
+	for _, want := range []string{"kafka", "postgres", "migrate", "topics", "ingest", "consume"} {
+		if _, err := p.GetService(want); err != nil {
+			t.Errorf("there is no service %s", want)
+		}
+	}
+	for _, s := range p.Services {
+		if !isOurs(s) && !pinned.MatchString(s.Image) {
+			t.Errorf("%s: image %s has no whole version", s.Name, s.Image)
+		}
+		if isOurs(s) && (!s.ReadOnly || s.User != "65532:65532" || !slices.Equal(s.CapDrop, []string{"ALL"}) || len(s.SecurityOpt) == 0) {
+			t.Errorf("%s: it may write to its root, is root, or has capabilities", s.Name)
+		}
+		if !isJob(p, s.Name) && (s.HealthCheck == nil || s.HealthCheck.Disable || len(s.HealthCheck.Test) == 0 || s.Restart != "unless-stopped") {
+			t.Errorf("%s stays, and nothing checks its health or starts it again", s.Name)
+		}
+		for name, d := range s.DependsOn {
+			if !isJob(p, name) && d.Condition != types.ServiceConditionHealthy {
+				t.Errorf("%s depends on %s, whether that is healthy or not", s.Name, name)
+			}
+		}
+		for _, v := range s.Volumes {
+			switch v.Type {
+			case types.VolumeTypeVolume:
+				if _, ok := p.Volumes[v.Source]; !ok {
+					t.Errorf("%s: volume %s is not declared", s.Name, v.Source)
+				}
+			case types.VolumeTypeBind:
+				if _, err := os.Stat(v.Source); err != nil || !v.ReadOnly {
+					t.Errorf("%s: %s does not exist here, or may be written to: %v", s.Name, v.Source, err)
+				}
+			}
+		}
+		if len(s.Ports) > 0 != (s.Name == "ingest") {
+			t.Errorf("%s publishes %v; the receiver alone is public", s.Name, s.Ports)
+		}
+	}
+	for _, data := range []struct{ service, target string }{{"kafka", "/var/lib/kafka/data"}, {"postgres", "/var/lib/postgresql"}} {
+		if s := p.Services[data.service]; !slices.ContainsFunc(s.Volumes, func(v types.ServiceVolumeConfig) bool {
+			return v.Target == data.target && v.Type == types.VolumeTypeVolume
+		}) {
+			t.Errorf("%s does not keep %s in a volume", data.service, data.target)
+		}
+	}
+}
+
+// settings loads the configuration of a service as its container would.
+func settings(t *testing.T, s types.ServiceConfig) *config.Loaded {
+	t.Helper()
+	var environ []string
+	for name, value := range s.Environment {
+		if name == config.EnvFile {
+			at := slices.IndexFunc(s.Volumes, func(v types.ServiceVolumeConfig) bool { return v.Target == *value })
+			if at < 0 {
+				t.Fatalf("%s: nothing is mounted at %s, which %s names", s.Name, *value, name)
+			}
+			value = &s.Volumes[at].Source
+		}
+		environ = append(environ, name+"="+*value)
+	}
+	// An HOOKLEDGER_ variable that is no setting is refused here.
+	l, err := config.Load("", environ)
+	if err != nil {
+		t.Fatalf("%s: %v", s.Name, err)
+	}
+	return l
+}
+
+func TestCompose_SetsWhatTheProgramReads(t *testing.T) {
+	t.Parallel()
+	p := project(t)
+	known := []string{config.EnvFile}
+	for _, k := range config.Keys() {
+		known = append(known, k.Env)
+	}
+	for _, s := range p.Services {
+		if !isOurs(s) {
+			continue
+		}
+		l := settings(t, s)
+		for name := range s.Environment {
+			isSecret := slices.ContainsFunc(l.Sources, func(src provider.Config) bool { return src.Secrets[0].Env == name })
+			if !slices.Contains(known, name) && !isSecret {
+				t.Errorf("%s: nothing reads %s", s.Name, name)
+			}
+		}
+		for _, src := range l.Sources {
+			for _, secret := range src.Secrets {
+				if secret.Env != "" && s.Environment[secret.Env] == nil {
+					t.Errorf("%s: %s, which source %s wants, is not set", s.Name, secret.Env, src.Name)
+				}
+			}
+		}
+		if database := l.Database.URL != ""; database != (s.Name == "migrate" || s.Name == "consume") {
+			t.Errorf("%s: has a database: %t", s.Name, database)
+		}
+		for _, b := range l.Kafka.Brokers {
+			host, port, _ := strings.Cut(b, ":")
+			if advertised := p.Services["kafka"].Environment["KAFKA_ADVERTISED_LISTENERS"]; host != "kafka" || !strings.HasSuffix(*advertised, "//kafka:"+port) {
+				t.Errorf("%s: broker %s is not the one that is there: %s", s.Name, b, *advertised)
+			}
+		}
+		for _, port := range s.Ports {
+			if want := l.Ingest.Listen; want != ":"+port.Published {
+				t.Errorf("%s publishes %s and listens on %s", s.Name, port.Published, want)
+			}
+		}
+	}
+}
+
+// TestCompose_CommandsOfTheImageWork runs each service's command line, and its health
+// check, with the settings of the file; only addresses are those of this machine.
+func TestCompose_CommandsOfTheImageWork(t *testing.T) {
+	t.Parallel()
+	p := project(t)
+	entrypoint := instruction(t, "ENTRYPOINT")
+	if entrypoint != `["/hookledger"]` {
+		t.Fatalf("got ENTRYPOINT %s, want the program", entrypoint)
+	}
+	database := testkit.PostgresURL(t)
+	kafka := testkit.Kafka1(t)
+	listen, adminIngest, adminConsume := freeAddr(t), freeAddr(t), freeAddr(t)
+	env := func(s types.ServiceConfig) []string {
+		var all []string
+		for name, value := range s.Environment {
+			if name == config.EnvFile {
+				value = &s.Volumes[0].Source
+			}
+			if name == "HOOKLEDGER_DATABASE_URL" {
+				value = &database
+			}
+			all = append(all, name+"="+*value)
+		}
+		return append(all, "HOOKLEDGER_KAFKA_BROKERS="+kafka.Brokers()[0], "HOOKLEDGER_INGEST_LISTEN="+listen,
+			"HOOKLEDGER_INGEST_ADMIN="+adminIngest, "HOOKLEDGER_CONSUME_ADMIN="+adminConsume)
+	}
+	run := func(s types.ServiceConfig, args []string) (string, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, testkit.Binary(t), args...)
+		cmd.Dir, cmd.Env = t.TempDir(), env(s) // nothing else, as in the container
+		var out bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &out
+		err := cmd.Run()
+		return out.String(), err
+	}
+	for _, job := range []string{"migrate", "topics"} {
+		for range 2 { // a second `up` runs them again
+			if out, err := run(p.Services[job], p.Services[job].Command); err != nil {
+				t.Fatalf("%s: %v\n%s", job, err, out)
+			}
+		}
+	}
+	for _, role := range []string{"ingest", "consume"} {
+		s := p.Services[role]
+		health := s.HealthCheck.Test
+		if health[0] != "CMD" || health[1] != "/hookledger" {
+			t.Fatalf("%s: the health check is %v; there is no shell in the image", role, health)
+		}
+		if out, err := run(s, health[2:]); err == nil {
+			t.Errorf("%s is healthy before it runs: %s", role, out)
+		}
+		proc := testkit.StartHookledger(t, testkit.ProcessOptions{Args: s.Command, Env: env(s)})
+		testkit.Eventually(t, 30*time.Second, func() error {
+			_, err := run(s, health[2:])
+			return err
+		})
+		defer func() {
+			if code := proc.Stop(time.Duration(*s.StopGracePeriod)); code != 0 {
+				t.Errorf("%s after SIGTERM: got exit code %d, want 0", role, code)
+			}
+		}()
+	}
+	if out, err := run(p.Services["ingest"], []string{"send", "--source", "stripe", "--count", "5"}); err != nil {
+		t.Errorf("send: %v\n%s", err, out)
+	}
+}
+
+// instruction returns the last of its kind in the Dockerfile.
+func instruction(t *testing.T, name string) string {
+	t.Helper()
+	found := ""
+	for line := range strings.Lines(read(t, filepath.Join(root, "Dockerfile"))) {
+		if rest, ok := strings.CutPrefix(line, name+" "); ok {
+			found = strings.TrimSpace(rest)
+		}
+	}
+	if found == "" {
+		t.Fatalf("the Dockerfile has no %s", name)
+	}
+	return found
+}
+
+func TestDockerfile_IsStaticAndNotRoot(t *testing.T) {
+	t.Parallel()
+	file := read(t, filepath.Join(root, "Dockerfile"))
+	if got := instruction(t, "FROM"); got != "scratch" {
+		t.Errorf("the image is made from %s, want scratch: no shell", got)
+	}
+	if got := instruction(t, "USER"); got != "65532:65532" {
+		t.Errorf("got USER %s", got)
+	}
+	wanted := regexp.MustCompile(`(?m)^go (\S+)$`).FindStringSubmatch(read(t, filepath.Join(root, "go.mod")))[1]
+	if !strings.Contains(file, "FROM golang:"+wanted+"-") {
+		t.Errorf("the image is built with another Go than go.mod's %s", wanted)
+	}
+	for _, flag := range []string{"CGO_ENABLED=0", "-trimpath", "-X hookledger/internal/observe.Version="} {
+		if !strings.Contains(file, flag) || !strings.Contains(read(t, filepath.Join(root, "Makefile")), flag) {
+			t.Errorf("%s is not in both Dockerfile and Makefile", flag)
+		}
+	}
+}
+
+// What every unit must have; systemd ignores what it does not know, so names count.
+var hardening = []string{
+	"DynamicUser=yes", "NoNewPrivileges=yes", "ProtectSystem=strict", "ProtectHome=yes", "PrivateTmp=yes", "PrivateDevices=yes",
+	"ProtectKernelTunables=yes", "ProtectKernelModules=yes", "ProtectControlGroups=yes", "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX",
+	"RestrictNamespaces=yes", "LockPersonality=yes", "MemoryDenyWriteExecute=yes", "CapabilityBoundingSet=", "SystemCallFilter=@system-service",
+	"RestartPreventExitStatus=2", "Restart=always",
+}
+
+func TestSystemd_UnitsAreHardenedAndRunOurCommands(t *testing.T) {
+	t.Parallel()
+	for _, role := range []string{"ingest", "consume"} {
+		unit := read(t, "systemd/hookledger-"+role+".service")
+		lines := strings.Split(unit, "\n")
+		for _, want := range append(hardening, "ExecStart=/usr/local/bin/hookledger "+role) {
+			if !slices.Contains(lines, want) {
+				t.Errorf("unit of %s: %s is missing", role, want)
+			}
+		}
+		for name := range strings.FieldsFuncSeq(unit, func(r rune) bool { return !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZ_", r) }) {
+			if strings.HasPrefix(name, config.EnvPrefix) && name != config.EnvFile {
+				t.Errorf("unit of %s sets %s", role, name)
+			}
+		}
+	}
+}
