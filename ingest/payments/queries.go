@@ -11,6 +11,11 @@ package payments
 // have as its default, a row that changed meanwhile is an error instead of news.
 const queryBegin = `begin isolation level read committed`
 
+// queryPatient comes before a COMMIT that waits for the disk and the standby: a COMMIT
+// that a timeout cancels while it waits has committed, but on one machine. It is a
+// utility statement because those cost least.
+const queryPatient = `set local statement_timeout = 0`
+
 const queryCommit = `commit`
 
 // querySettings end with the transaction, so that a pooler may give its connection to
@@ -21,9 +26,7 @@ select set_config('synchronous_commit', $1, true),
        set_config('statement_timeout', $2, true),
        set_config('lock_timeout', $3, true),
        set_config('idle_in_transaction_session_timeout', $2, true),
-       set_config('enable_seqscan', 'off', true),
-       set_config('enable_bitmapscan', 'off', true),
-       set_config('jit', 'off', true)`
+       set_config('enable_seqscan', 'off', true)`
 
 // queryTransactionTimeout bounds a transaction whose client fell silent between two
 // statements of one write, which the timeouts above do not see. Postgres 17 and later.
@@ -72,47 +75,47 @@ update idempotency_keys k
  where k.client = $1 and k.key = $2 and k.attempt = free.attempt
 returning k.attempt, k.claimed_at`
 
-// queryFence begins the work: the claim must still be ours. It fails with 55P03 if the
-// row is locked, and with 22012 if it is not ours any more. Beside the attempt it asks
-// for the time of the claim and for the request: a Postgres that crashed may have lost a
-// claim whose commit was not waited for, and with it the number it had given out.
-// Index: idempotency_keys_pkey.
-const queryFence = `
+// The work begins with the question whether the claim is still ours, and then keeps the
+// answer, for everybody to see if the rest of the transaction holds. It fails with 55P03
+// if the row is locked, and with 22012 if it is not ours any more. Beside the attempt it
+// asks for the time of the claim and for the request: a Postgres that crashed may have
+// lost a claim whose commit was not waited for, and with it the number it had given out.
+// The row is found once and then changed in its place: it is locked.
+const fencedAnswer = `
 with mine as materialized (
-	select 1
+	select ctid as place
 	  from idempotency_keys
 	 where client = $1 and key = $2 and attempt = $3 and claimed_at = $4 and fingerprint = $5
 	   and state = 'processing'
 	   for update nowait
-)
-select 1 / count(*) from mine`
-
-const queryPayment = `
-insert into payments (payment_id, client, from_account, to_account, amount, currency, reference,
-                      status, created_at, meaning, idempotency_key)
-values ($1, $2, $3, $4, $5, $6, $7, 'succeeded', $8, $9, $10)`
-
-// queryDone keeps the answer. With that the statement timeout ends, because a COMMIT that
-// is cancelled while it waits for a standby has committed, but on one machine.
-// Index: idempotency_keys_pkey.
-const queryDone = `
-update idempotency_keys
-   set state = 'done', response_code = $4, response_body = $5
- where client = $1 and key = $2 and attempt = $3
-returning set_config('statement_timeout', '0', true)`
-
-// queryRefuse keeps the answer that the account does not hold enough, if that is true at
-// this instant; otherwise it fails with 22012, and the payment can be tried again.
-// Indexes: accounts_pkey, idempotency_keys_pkey.
-const queryRefuse = `
-with refused as (
+), done as (
 	update idempotency_keys
-	   set state = 'done', response_code = $4, response_body = $5
-	 where client = $1 and key = $2 and attempt = $3
-	   and not exists (select from accounts where account_id = $6 and currency = $7 and balance >= $8)
-	returning set_config('statement_timeout', '0', true)
+	   set state = 'done', response_code = $6, response_body = $7
+	 where ctid = (select place from mine)
+	returning 1
+)`
+
+// queryPaid keeps the answer and the payment behind it.
+// Index: idempotency_keys_pkey.
+const queryPaid = fencedAnswer + `, paid as (
+	insert into payments (payment_id, client, from_account, to_account, amount, currency, reference,
+	                      status, created_at, meaning, idempotency_key)
+	select $8, $1, $9, $10, $11, $12, $13, 'succeeded', $4, $14, $2 from done
+	returning 1
 )
-select 1 / count(*) from refused`
+select 1 / count(*) from paid`
+
+// queryRefused keeps an answer behind which there is nothing.
+// Index: idempotency_keys_pkey.
+const queryRefused = fencedAnswer + `
+select 1 / count(*) from done`
+
+// queryPoor comes behind queryRefused with the answer that the account does not hold
+// enough: that must be true at this instant. Otherwise it fails with 22012, and the
+// payment can be tried again.
+// Index: accounts_pkey.
+const queryPoor = `
+select 1 / (not exists (select from accounts where account_id = $1 and currency = $2 and balance >= $3))::int`
 
 // queryRelease gives a claim back whose work was rolled back: the next request takes it
 // over at once. The row stays, so that the key stays bound to its request.

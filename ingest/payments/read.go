@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -46,6 +47,12 @@ func (s *Server) getPayment(x *exchange, c echo.Context) *refusal {
 // getAccount handles GET /v1/accounts/{id}. Who may spend from an account may see it.
 func (s *Server) getAccount(x *exchange, c echo.Context) *refusal {
 	id := c.Param("id")
+	if x.r.URL.RawPath != "" { // then the router matched it, and decodes nothing
+		var err error
+		if id, err = url.PathUnescape(id); err != nil {
+			return notFound.refuse("")
+		}
+	}
 	if !x.token.maySpendFrom(id) {
 		return forbidden.refuse("")
 	}

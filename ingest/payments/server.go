@@ -125,7 +125,7 @@ func isWrongSchema(err error) bool {
 }
 
 // routes is everything that can be asked for.
-func (s *Server) routes() http.Handler {
+func (s *Server) routes() *echo.Echo {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.POST("/v1/payments", s.handle(opPay, s.postPayment))

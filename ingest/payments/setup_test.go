@@ -19,6 +19,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"hookledger/internal/testkit"
+	"hookledger/migrations"
 )
 
 const (
@@ -238,7 +239,24 @@ func (b *bundle) lawful() {
 
 func lawful(tb testing.TB, pool *pgxpool.Pool) {
 	tb.Helper()
-	for name, sql := range map[string]string{
+	lawfulLedger(tb, pool)
+	expectNone(tb, pool, map[string]string{
+		"a stored success has its payment, and a payment its stored success": `
+			select count(*) from
+			  (select client, key, convert_from(response_body, 'UTF8')::jsonb ->> 'payment_id' as id
+			     from idempotency_keys where response_code = 201) k
+			  full join payments p on p.payment_id::text = k.id and p.client = k.client and p.idempotency_key = k.key
+			 where k.id is null or p.payment_id is null`,
+		"a key has one payment": `
+			select count(*) from (select 1 from payments group by client, idempotency_key having count(*) > 1) x`,
+	})
+}
+
+// lawfulLedger checks the laws that hold also when keys were used again after they
+// expired.
+func lawfulLedger(tb testing.TB, pool *pgxpool.Pool) {
+	tb.Helper()
+	expectNone(tb, pool, map[string]string{
 		"balance is the sum of the entries": `
 			select count(*) from accounts a full join
 			  (select account_id, currency, sum(amount) s, count(*) n from ledger_entries group by 1, 2) e using (account_id, currency)
@@ -251,15 +269,12 @@ func lawful(tb testing.TB, pool *pgxpool.Pool) {
 		"entries of a payment have a payment": `
 			select count(*) from ledger_entries e
 			 where payment_id is not null and not exists (select from payments p where p.payment_id = e.payment_id)`,
-		"a stored success has its payment, and a payment its stored success": `
-			select count(*) from
-			  (select client, key, convert_from(response_body, 'UTF8')::jsonb ->> 'payment_id' as id
-			     from idempotency_keys where response_code = 201) k
-			  full join payments p on p.payment_id::text = k.id and p.client = k.client and p.idempotency_key = k.key
-			 where k.id is null or p.payment_id is null`,
-		"a key has one payment": `
-			select count(*) from (select 1 from payments group by client, idempotency_key having count(*) > 1) x`,
-	} {
+	})
+}
+
+func expectNone(tb testing.TB, pool *pgxpool.Pool, laws map[string]string) {
+	tb.Helper()
+	for name, sql := range laws {
 		if n := query1[int64](tb, pool, sql); n != 0 {
 			tb.Errorf("law broken: %s: %d violations", name, n)
 		}
@@ -299,4 +314,36 @@ func oneOutcome(replies []reply) (int, error) {
 		}
 	}
 	return n, nil
+}
+
+func migrate(tb testing.TB, url string) {
+	tb.Helper()
+	if err := migrations.Up(context.Background(), url); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// counter reads a counter or gauge, summed over the series whose label has the value.
+func counter(tb testing.TB, reg *prometheus.Registry, name, label, value string) float64 {
+	tb.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var sum float64
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			match := label == ""
+			for _, l := range m.GetLabel() {
+				match = match || l.GetName() == label && l.GetValue() == value
+			}
+			if match {
+				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	return sum
 }

@@ -96,38 +96,37 @@ func newPaymentID(at time.Time) [16]byte {
 func uuidText(id [16]byte) string { return pgtype.UUID{Bytes: id, Valid: true}.String() }
 
 // pay is the work: one transaction, in one write, that begins with the question whether
-// the claim still holds and ends with the payment, its entries, its balances and the
-// answer, all or nothing.
+// the claim still holds: answer and payment, entries, balances, all or nothing.
 func (d *door) pay(ctx context.Context, conn *pgxpool.Conn, r *request, c *claim, m *made) error {
-	t := d.beginWork(conn, r, c)
+	t := d.db.begin(conn, true)
+	o := &r.order
+	t.add(stepFence, queryPaid, d.fence(r, c, &answer{code: http.StatusCreated, body: m.body},
+		pgtype.UUID{Bytes: m.transfer.PaymentID, Valid: true}, o.from, o.to, o.amount, o.currency, o.reference,
+		pgtype.UUID{Bytes: m.meaning, Valid: true})...)
 	m.transfer.Queue(&t.batch)
 	t.steps = append(t.steps, step{name: stepEntries}, step{name: stepAccounts})
-	o := &r.order
-	t.add("insert payment", queryPayment, pgtype.UUID{Bytes: m.transfer.PaymentID, Valid: true}, r.client, o.from, o.to,
-		o.amount, o.currency, o.reference, c.at, pgtype.UUID{Bytes: m.meaning, Valid: true}, r.key)
-	t.add("done", queryDone, r.client, r.key, c.attempt, int32(http.StatusCreated), m.body)
 	return t.run(ctx, conn)
 }
 
-// refuse keeps p as the answer, for good, if the account does not hold enough.
+// refuse keeps a as the answer, for good, if the account does not hold enough.
 func (d *door) refuse(ctx context.Context, conn *pgxpool.Conn, r *request, c *claim, a *answer) error {
-	t := d.beginWork(conn, r, c)
-	t.add(stepRefuse, queryRefuse, r.client, r.key, c.attempt, int32(a.code), a.body, r.order.from, r.order.currency, r.order.amount)
+	t := d.db.begin(conn, true)
+	t.add(stepFence, queryRefused, d.fence(r, c, a)...)
+	t.add(stepPoor, queryPoor, r.order.from, r.order.currency, r.order.amount)
 	return t.run(ctx, conn)
 }
 
 // keep makes a the answer without asking again.
 func (d *door) keep(ctx context.Context, conn *pgxpool.Conn, r *request, c *claim, a *answer) error {
-	t := d.beginWork(conn, r, c)
-	t.add("done", queryDone, r.client, r.key, c.attempt, int32(a.code), a.body)
+	t := d.db.begin(conn, true)
+	t.add(stepFence, queryRefused, d.fence(r, c, a)...)
 	return t.run(ctx, conn)
 }
 
-// beginWork starts a trip that only the holder of c can end.
-func (d *door) beginWork(conn *pgxpool.Conn, r *request, c *claim) *trip {
-	t := d.db.begin(conn, true)
-	t.add(stepFence, queryFence, r.client, r.key, c.attempt, c.at, r.fingerprint[:])
-	return t
+// fence returns the arguments of a statement that only the holder of c can execute, and
+// that keeps a.
+func (d *door) fence(r *request, c *claim, a *answer, more ...any) []any {
+	return append([]any{r.client, r.key, c.attempt, c.at, r.fingerprint[:], int32(a.code), a.body}, more...)
 }
 
 // verdict is what a failed attempt at the work means.
@@ -157,7 +156,7 @@ func judge(err error) verdict {
 		return poor
 	case t.step == stepAccounts && ledger.IsBalanceRange(t.err):
 		return tooMuch
-	case t.step == stepRefuse && code == codeGuard:
+	case t.step == stepPoor && code == codeGuard:
 		return rich
 	case code == codeLockNotAvailable, code == codeDeadlock, code == codeSerialization:
 		return busy

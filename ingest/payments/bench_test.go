@@ -1,0 +1,301 @@
+package payments
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"hookledger/internal/ledger"
+	"hookledger/internal/testkit"
+)
+
+// benchCallers is how many call at once; benchAccounts are enough for them to seldom
+// meet in one.
+const (
+	benchCallers  = 32
+	benchAccounts = 1000
+)
+
+// BenchmarkPay is a grid: what is done × how. The bare rows are the same two entries and
+// two balances without keys: bare/steps as one writes it with pgx, a statement after the
+// other; bare/pipelined in one write, as the door does its work. Postgres waits for its
+// disk (fsync on), and shares the machine.
+//
+//	go test ./ingest/payments -run '^$' -bench Pay -benchtime 3s
+func BenchmarkPay(b *testing.B) {
+	cluster := testkit.NewPostgres(b, "fsync=on", "synchronous_commit=on", "full_page_writes=on")
+	url := cluster.URL("postgres")
+	migrate(b, url)
+	pool := openPool(b, url, 0)
+	benchFund(b, pool)
+	watchCPU(b, pool)
+	if q := os.Getenv("HL_SQL"); q != "" {
+		_, err := pool.Exec(context.Background(), q)
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	x := &bundle{tb: b, url: url, pool: pool}
+	x.startWith(testConfig(), openPool(b, url, 0))
+
+	b.Run("bare/steps", func(b *testing.B) {
+		callers(b, func(i int64) error { return bareSteps(pool, i) })
+	})
+	b.Run("bare/pipelined", func(b *testing.B) {
+		callers(b, func(i int64) error { return barePipelined(pool, i) })
+	})
+	b.Run("new/http", func(b *testing.B) {
+		run := testkit.UniqueName("n")
+		callers(b, func(i int64) error { return expect(201)(benchPost(x.base, fmt.Sprint(run, i), i)) })
+	})
+	b.Run("new/door", func(b *testing.B) {
+		run := testkit.UniqueName("d")
+		callers(b, func(i int64) error {
+			_, err := x.server.door.serve(context.Background(), benchRequest(fmt.Sprint(run, i), i))
+			return err
+		})
+	})
+	const keys = 1000
+	for i := range int64(keys) {
+		if err := expect(201)(benchPost(x.base, fmt.Sprint("replay", i), i)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Run("replay/http", func(b *testing.B) {
+		callers(b, func(i int64) error { return expect(201)(benchPost(x.base, fmt.Sprint("replay", i%keys), i%keys)) })
+	})
+	b.Run("replay/door", func(b *testing.B) {
+		reqs := make([]*request, keys)
+		for i := range reqs {
+			body := benchBody(int64(i))
+			reqs[i] = benchRequest(fmt.Sprint("replay", i), int64(i))
+			reqs[i].fingerprint, _ = fingerprint(http.MethodPost, "/v1/payments", []byte(body))
+		}
+		callers(b, func(i int64) error {
+			a, err := x.server.door.serve(context.Background(), reqs[i%keys])
+			if err == nil && !a.replayed {
+				return fmt.Errorf("answered %d anew", a.code)
+			}
+			return err
+		})
+	})
+}
+
+// BenchmarkCrowd: 300 callers at once, on one key and on a key each. It reports how long
+// the slowest of a hundred waited, and what connections it took.
+func BenchmarkCrowd(b *testing.B) {
+	cluster := testkit.NewPostgres(b, "fsync=on", "synchronous_commit=on", "full_page_writes=on")
+	url := cluster.URL("postgres")
+	migrate(b, url)
+	pool := openPool(b, url, 0)
+	benchFund(b, pool)
+	x := &bundle{tb: b, url: url, pool: pool}
+	x.startWith(testConfig(), openPool(b, url, 0))
+	const crowd = 300
+	for _, kind := range []string{"one", "distinct"} {
+		b.Run("keys="+kind, func(b *testing.B) {
+			var mu sync.Mutex
+			var took []time.Duration
+			var busy, paid, other atomic.Int64
+			run := testkit.UniqueName(kind)
+			for n := 0; b.Loop(); n++ {
+				each(crowd, func(i int) {
+					key, account := fmt.Sprint(run, n), int64(n)
+					if kind == "distinct" {
+						key, account = fmt.Sprint(run, n, "-", i), int64(i)
+					}
+					began := time.Now()
+					r, err := benchPost(x.base, key, account)
+					d := time.Since(began)
+					switch {
+					case err == nil && r.code == 201:
+						paid.Add(1)
+					case err == nil && r.code == 409:
+						busy.Add(1)
+					default:
+						other.Add(1)
+					}
+					mu.Lock()
+					took = append(took, d)
+					mu.Unlock()
+				})
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
+			b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
+			b.ReportMetric(float64(busy.Load())/float64(b.N), "busy/op")
+			b.ReportMetric(float64(paid.Load())/float64(b.N), "paid/op")
+			b.ReportMetric(float64(other.Load()), "errors")
+			b.ReportMetric(float64(x.server.door.db.pool.Stat().TotalConns()), "connections")
+		})
+	}
+}
+
+// callers runs f benchCallers at a time, b.N times in all, and reports a rate.
+func callers(b *testing.B, f func(i int64) error) {
+	b.Helper()
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	before := cpu()
+	gobefore := gocpu()
+	b.ResetTimer()
+	for range benchCallers {
+		wg.Go(func() {
+			for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
+				if err := f(i); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.StopTimer()
+	b.ReportMetric((cpu()-before).Seconds()*1e6/float64(b.N), "cpu-us")
+	b.ReportMetric((gocpu()-gobefore).Seconds()*1e6/float64(b.N), "go-us")
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "per-s")
+	b.ReportMetric(0, "ns/op")
+}
+
+func expect(code int) func(reply, error) error {
+	return func(r reply, err error) error {
+		if err == nil && r.code != code {
+			return fmt.Errorf("answered %s", r)
+		}
+		return err
+	}
+}
+
+func benchAccount(i int64) string { return fmt.Sprintf("a:%d", i%benchAccounts) }
+
+// benchTo differs from benchAccount, and no two callers go the same way round.
+func benchTo(i int64) string { return fmt.Sprintf("a:%d", (i*7+1+i%benchAccounts)%benchAccounts) }
+
+func benchBody(i int64) string {
+	from, to := benchAccount(i), benchTo(i)
+	if from == to {
+		to = "a:sink"
+	}
+	return payment(from, to, 1)
+}
+
+func benchPost(base, key string, i int64) (reply, error) {
+	return postTo(base, shopToken, key, benchBody(i))
+}
+
+func benchRequest(key string, i int64) *request {
+	o, err := parseOrder([]byte(benchBody(i)))
+	if err != nil {
+		panic(err)
+	}
+	return &request{client: "shop", key: key, order: o, id: "bench"}
+}
+
+func benchFund(b *testing.B, pool *pgxpool.Pool) {
+	b.Helper()
+	for i := range int64(benchAccounts) {
+		fund(b, pool, benchAccount(i), 1_000_000_000)
+	}
+}
+
+func benchTransfer(i int64) ledger.Transfer {
+	r := benchRequest("", i)
+	return ledger.Transfer{PaymentID: newPaymentID(time.Now()), From: r.order.from, To: r.order.to, Amount: 1, Currency: "EUR", OccurredAt: time.Now()}
+}
+
+// bareSteps is what one writes without this package: begin, two entries, two balances
+// in order, commit.
+func bareSteps(pool *pgxpool.Pool, i int64) error {
+	ctx := context.Background()
+	t := benchTransfer(i)
+	id := pgtype.UUID{Bytes: t.PaymentID, Valid: true}
+	low, high, amount := t.From, t.To, -t.Amount
+	if low > high {
+		low, high, amount = high, low, -amount
+	}
+	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `
+			insert into ledger_entries (applied_at, effect_key, payment_id, line, account_id, contra, currency, amount, rule, movement_id)
+			values (now(), gen_random_uuid(), $1, 0, $2, $3, 'EUR', -$4::bigint, 'payment', $5), (now(), gen_random_uuid(), $1, 1, $3, $2, 'EUR', $4, 'payment', $5)`,
+			id, t.From, t.To, t.Amount, id.String()); err != nil {
+			return err
+		}
+		for _, leg := range []struct {
+			account string
+			amount  int64
+		}{{low, amount}, {high, -amount}} {
+			if _, err := tx.Exec(ctx, `
+				insert into accounts as a (balance, entry_count, updated_at, account_id, currency) values ($2, 1, now(), $1, 'EUR')
+				    on conflict (account_id, currency) do update
+				   set balance = a.balance + excluded.balance, entry_count = a.entry_count + 1, updated_at = now()`,
+				leg.account, leg.amount); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// barePipelined is the same in one write.
+func barePipelined(pool *pgxpool.Pool, i int64) error {
+	ctx := context.Background()
+	t := benchTransfer(i)
+	var batch pgx.Batch
+	batch.Queue("begin")
+	t.Queue(&batch)
+	batch.Queue("commit")
+	return pool.SendBatch(ctx, &batch).Close()
+}
+
+// cpu is the time that this process and its children's cluster have worked, which tells
+// more than a rate on a machine that others use too.
+func cpu() time.Duration {
+	var total time.Duration
+	dirs, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, d := range dirs {
+		text, err := os.ReadFile(d)
+		if err != nil {
+			continue
+		}
+		_, rest, _ := strings.Cut(string(text), ") ")
+		f := strings.Fields(rest)
+		name := string(text)
+		if len(f) < 13 || !(strings.Contains(name, "(postgres)") && benchCluster[f[1]]) && !strings.HasPrefix(name, strconv.Itoa(os.Getpid())+" ") {
+			continue
+		}
+		for _, v := range f[11:13] {
+			n, _ := strconv.Atoi(v)
+			total += time.Duration(n) * 10 * time.Millisecond
+		}
+	}
+	return total
+}
+
+var benchCluster = map[string]bool{}
+
+func watchCPU(b *testing.B, pool *pgxpool.Pool) {
+	pid := query1[int](b, pool, `select pg_backend_pid()`)
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, rest, _ := strings.Cut(string(text), ") ")
+	benchCluster[strings.Fields(rest)[1]] = true
+}
+
+func gocpu() time.Duration {
+	var r syscall.Rusage
+	_ = syscall.Getrusage(0, &r)
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
