@@ -1,7 +1,6 @@
 package provider_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -74,7 +73,7 @@ func wantComposed(t *testing.T, s *provider.Source, amount int64, currency strin
 		t.Fatalf("%s: got %+v and error %v, want a posting", delivery.Body, m, err)
 	}
 	p := m.Postings[0]
-	if len(m.Postings) != 1 || p.Account != "acct_7" || p.Amount != amount || p.Currency != currency || !strings.Contains(p.Movement+ev.ID, "1") {
+	if len(m.Postings) != 1 || p.Account != "acct_7" || p.Amount != amount || p.Currency != currency || p.Movement == "" {
 		t.Errorf("%s: got %+v", delivery.Body, m.Postings)
 	}
 }

@@ -40,7 +40,8 @@ var _ = register(source.Definition{
 		}
 		return success
 	},
-	Account: []string{"Shp_account", "InvId"},
+	NumericIDs: true,
+	Account:    []string{"Shp_account", "InvId"},
 	Postings: []source.PostingConfig{{
 		Type:   []string{"payment"},
 		Amount: "OutSum", Unit: source.UnitMajor, Currency: source.Locator{Const: "RUB"}, Direction: credits,

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"net/http"
 	"net/url"
 	"slices"
@@ -36,6 +37,10 @@ func (s *Source) Compose(fact Fact) (Delivery, error) {
 	r, err := s.ruleFor(fact)
 	if err != nil {
 		return Delivery{}, err
+	}
+	if s.def.NumericIDs {
+		fact.EventID = digits(fact.EventID)
+		fact.Movement = fact.EventID
 	}
 	d := draft{fields: map[string]any{}}
 	if s.def.Livemode != "" {
@@ -120,6 +125,13 @@ func (s *Source) Compose(fact Fact) (Delivery, error) {
 		header.Set("Content-Type", mediaForm)
 	}
 	return Delivery{Header: header, Query: query, Body: body}, nil
+}
+
+// digits makes a number of an ID, the same one each time.
+func digits(id string) string {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(id))
+	return strconv.FormatUint(h.Sum64()>>1, 10)
 }
 
 // ruleFor returns the first rule that can say fact.

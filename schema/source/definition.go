@@ -30,6 +30,8 @@ type Definition struct {
 	// the fields of an event.
 	ComposeType func(set func(path string, value any), eventType, eventID string) (query string)
 	Write       func(fields map[string]any) ([]byte, error)
+	// NumericIDs says that IDs are numbers, for `send`.
+	NumericIDs bool
 	// Livemode is the path of the flag that tells live events from test events.
 	Livemode string
 	// Postings and Statuses are the built-in meaning. All nil, and NonEffect empty,

@@ -10,8 +10,11 @@ import (
 )
 
 // secretOf returns the newest secret of source that is valid at now: the one a
-// provider signs with in the middle of a rotation.
+// provider signs with in the middle of a rotation. None where the scheme knows none.
 func secretOf(source *provider.Source, now time.Time) (provider.Secret, error) {
+	if sig := source.Signature(); sig.Secretless() {
+		return "", nil
+	}
 	var chosen *provider.SecretConfig
 	for _, c := range source.Secrets() {
 		if (!c.NotBefore.IsZero() && now.Before(c.NotBefore)) || (!c.NotAfter.IsZero() && now.After(c.NotAfter)) {
