@@ -19,6 +19,10 @@ type Config struct {
 	Admin string `yaml:"admin"`
 	// TLS is the certificate of the public address.
 	TLS TLS `yaml:"tls"`
+	// TrustedProxies are the addresses and networks of proxies of ours, such as
+	// 10.0.0.0/8. From them X-Forwarded-For is believed, for providers that are told by
+	// the sender's address.
+	TrustedProxies []string `yaml:"trusted_proxies"`
 
 	// MaxBodyBytes is the largest body accepted; a larger one is answered 413.
 	MaxBodyBytes int `yaml:"max_body_bytes"`
@@ -67,6 +71,11 @@ func (c *Config) Validate() error {
 	}
 	if err := c.TLS.validate(); err != nil {
 		errs = append(errs, err)
+	}
+	for i, text := range c.TrustedProxies {
+		if _, err := readNetwork(text); err != nil {
+			refuse("ingest.trusted_proxies[%d] is %.60q: set an address or a network, such as 10.0.0.0/8", i, text)
+		}
 	}
 	if c.MaxBodyBytes < 1<<10 || c.MaxBodyBytes > 64<<20 {
 		refuse("ingest.max_body_bytes is %d: set 1KiB to 64MiB", c.MaxBodyBytes)

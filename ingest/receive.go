@@ -3,7 +3,6 @@ package ingest
 import (
 	"errors"
 	"net/http"
-	"net/netip"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -112,7 +111,7 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) ([]byte, int, *ref
 // verify believes or refuses a delivery.
 func (s *Server) verify(d *delivery, src *door, r *http.Request, body []byte) (signature.Verified, *refusal) {
 	verified, err := src.verifier.Verify(signature.Request{
-		Method: r.Method, Query: r.URL.RawQuery, Header: r.Header, Body: body, Remote: remoteAddr(r), At: d.receivedAt,
+		Method: r.Method, Query: r.URL.RawQuery, Header: r.Header, Body: body, Remote: s.sender(r), At: d.receivedAt,
 	})
 	if err != nil {
 		return signature.Verified{}, refusedSignature(err)
@@ -120,15 +119,6 @@ func (s *Server) verify(d *delivery, src *door, r *http.Request, body []byte) (s
 	s.metrics.matches.WithLabelValues(src.source.Name(), verified.KeyID()).Inc()
 	s.metrics.lastMatch.WithLabelValues(src.source.Name(), verified.KeyID()).Set(float64(d.receivedAt.UnixMilli()) / 1000)
 	return verified, nil
-}
-
-// remoteAddr is the address of who connected; the zero address if it cannot be read.
-func remoteAddr(r *http.Request) netip.Addr {
-	addr, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return netip.Addr{}
-	}
-	return addr.Addr()
 }
 
 // reply answers a challenge, by which a provider checks that the address is ours. It is

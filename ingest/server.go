@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,6 +36,9 @@ type Deps struct {
 	CheckTopic func(context.Context, *kgo.Client) error
 	Registerer prometheus.Registerer
 	Log        zerolog.Logger
+	// Trust says whom to believe where keys of providers are fetched. Nil: the system's
+	// roots.
+	Trust []signature.Option
 	// Now is the clock that times of signing are compared with. Nil: time.Now.
 	Now func() time.Time
 }
@@ -48,6 +52,7 @@ type Server struct {
 	producer   *producer
 	health     *health
 	budget     budget
+	proxies    []netip.Prefix
 	metrics    *metrics
 	checkTopic func(context.Context, *kgo.Client) error
 	now        func() time.Time
@@ -91,9 +96,10 @@ func NewServer(d Deps) (*Server, error) {
 	}
 	// A flood of bad deliveries is counted in full and logged in part.
 	s.refusals = d.Log.Sample(&zerolog.BurstSampler{Burst: 20, Period: time.Second})
+	s.proxies = d.Config.proxies()
 	s.budget.limit = int64(d.Config.MaxInflightBytes)
 	s.health = newHealth(time.Now, d.Topic)
-	if err := s.openDoors(d.Sources); err != nil {
+	if err := s.openDoors(d); err != nil {
 		return nil, err
 	}
 	var err error
@@ -129,15 +135,15 @@ func NewServer(d Deps) (*Server, error) {
 	return s, nil
 }
 
-func (s *Server) openDoors(sources *provider.Set) error {
+func (s *Server) openDoors(d Deps) error {
 	var errs []error
-	for _, src := range sources.All() {
+	for _, src := range d.Sources.All() {
 		ring, err := signature.NewKeyring(src, s.log)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		verifier, err := signature.New(src.Signature(), ring)
+		verifier, err := signature.New(src.Signature(), ring, d.Trust...)
 		if err != nil {
 			errs = append(errs, err)
 			continue

@@ -78,6 +78,10 @@ type bundle struct {
 type options struct {
 	config  func(*Config)
 	sources func([]provider.Config)
+	// only are the sources in place of the usual ones.
+	only []provider.Config
+	// trust is Deps.Trust.
+	trust   []signature.Option
 	kafka   []kgo.Opt
 	cluster []kfake.Opt
 	brokers []string
@@ -101,6 +105,9 @@ func setup(t testing.TB, o options) *bundle {
 	b.cluster = cluster
 	t.Cleanup(cluster.Close)
 	configs := sources()
+	if o.only != nil {
+		configs = o.only
+	}
 	if o.sources != nil {
 		o.sources(configs)
 	}
@@ -123,7 +130,7 @@ func setup(t testing.TB, o options) *bundle {
 	b.server, err = NewServer(Deps{
 		Config: config, Sources: b.sources, Topic: topic,
 		Kafka:      append([]kgo.Opt{kgo.SeedBrokers(brokers...), kgo.MetadataMinAge(250 * time.Millisecond)}, o.kafka...),
-		Registerer: b.reg, Log: zerolog.New(b.logs).Level(o.level), Now: o.now, CheckTopic: o.checkTopic,
+		Registerer: b.reg, Log: zerolog.New(b.logs).Level(o.level), Now: o.now, CheckTopic: o.checkTopic, Trust: o.trust,
 	})
 	if err != nil {
 		t.Fatal(err)

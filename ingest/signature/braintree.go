@@ -81,7 +81,7 @@ func notBase64(r rune) bool {
 // to 32 lower-case hexadecimal digits, taken for a payload, are base64 of nothing that
 // begins with <.
 func (s braintreeScheme) challenge(r Request) (string, error) {
-	fields, err := decodeFields(r.Query)
+	fields, err := formFields(r)
 	if err != nil {
 		return "", err
 	}

@@ -41,6 +41,7 @@ var meanings = map[string]meaning{
 
 	"ingest.listen":               {text: "Public address of the receiver. Only POST /webhooks/{source} is there."},
 	"ingest.admin":                {text: "Address of /livez, /readyz, /metrics and pprof of the receiver. No authentication: keep it private."},
+	"ingest.trusted_proxies":      {text: "Addresses and networks of proxies in front. From them X-Forwarded-For is believed, for providers told by their address."},
 	"ingest.tls.cert_file":        {text: "Certificate of the public address, with its chain, in PEM; read again when it changes. None: something in front speaks TLS."},
 	"ingest.tls.key_file":         {text: "Key of that certificate, in PEM."},
 	"ingest.max_body_bytes":       {text: "Largest body accepted; a larger one is answered 413.", unit: unitBytes},
