@@ -321,14 +321,14 @@ func TestKeyring_RotatesWithoutARefusal(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for {
+				if _, err := v.Verify(r); err != nil {
+					t.Errorf("refused during the rotation: %v", err)
+					return
+				}
 				select {
 				case <-stop:
 					return
 				default:
-				}
-				if _, err := v.Verify(r); err != nil {
-					t.Errorf("refused during the rotation: %v", err)
-					return
 				}
 			}
 		})
