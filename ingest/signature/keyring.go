@@ -268,6 +268,9 @@ func oddities(secret []byte, sig source.Signature) []string {
 	if len(secret) < 16 {
 		out = append(out, fmt.Sprintf("has only %d bytes and could be guessed", len(secret)))
 	}
+	if n := len(secret); n > 16 && n%2 == 1 && isHex(secret) {
+		out = append(out, "is hexadecimal with an odd number of digits, so one may have been lost")
+	}
 	known := len(sig.SecretPrefixes) == 0
 	for _, prefix := range sig.SecretPrefixes {
 		known = known || bytes.HasPrefix(secret, []byte(prefix))
@@ -276,4 +279,8 @@ func oddities(secret []byte, sig source.Signature) []string {
 		out = append(out, "does not begin with "+strings.Join(sig.SecretPrefixes, " or ")+" as this provider's secrets do")
 	}
 	return out
+}
+
+func isHex(text []byte) bool {
+	return len(bytes.Trim(text, "0123456789abcdefABCDEF")) == 0
 }

@@ -12,6 +12,7 @@ import (
 	"hookledger/internal/cli/books"
 	"hookledger/internal/cli/console"
 	"hookledger/internal/cli/dev"
+	"hookledger/internal/cli/doctor"
 	"hookledger/internal/cli/replay"
 	"hookledger/internal/cli/roles"
 	"hookledger/internal/cli/sender"
@@ -120,7 +121,7 @@ says what to try next.`,
 	}
 	add(groupRun, dev.Command(a), roles.Ingest(a), roles.Consume(a), roles.Ready(a), sender.Command(a))
 	add(groupSetup, setup.Config(a), sources.Command(a), setup.Migrate(a), setup.Topics(a), setup.Version(a))
-	add(groupLook, books.Accounts(a), books.Events(a), books.Verify(a), replay.Command(a))
+	add(groupLook, books.Accounts(a), books.Events(a), books.Verify(a), doctor.Command(a), replay.Command(a))
 	root.SetHelpCommandGroupID(groupSetup)
 	wrapArgs(root)
 	return root
