@@ -89,7 +89,7 @@ func TestKafka_PositionsOnTheRealThing(t *testing.T) {
 		t.Errorf("balance before the acknowledgement: got %d, want 10", got)
 	}
 	id := query1[int64](t, b.pool, `select incident_id from incidents where kind = 'topic_recreated'`)
-	if _, err := ledger.AcknowledgeIncident(t.Context(), b.pool, id, "test"); err != nil {
+	if _, err := ledger.AcknowledgeIncident(t.Context(), b.pool, id, "test", "as the test wants"); err != nil {
 		t.Fatal(err)
 	}
 	b.hasBalance("anna", 12)

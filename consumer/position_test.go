@@ -75,7 +75,7 @@ func TestPosition_RecreatedTopicWaitsUntilAcknowledged(t *testing.T) {
 		return nil
 	})
 	id := query1[int64](t, b.pool, `select incident_id from incidents`)
-	if _, err := ledger.AcknowledgeIncident(context.Background(), b.pool, id, "test"); err != nil {
+	if _, err := ledger.AcknowledgeIncident(context.Background(), b.pool, id, "test", "as the test wants"); err != nil {
 		t.Fatal(err)
 	}
 	b.hasBalance("anna", 7)

@@ -14,7 +14,9 @@
 //	                           ├─ dev, roles   run
 //	                           ├─ sender       play a provider
 //	                           ├─ setup        config, migrate, topics, version
-//	                           └─ books        accounts, events, verify
+//	                           ├─ books        accounts, events, verify
+//	                           ├─ replay       replay
+//	                           └─ repair       incidents
 //
 // # Failure modes
 //

@@ -13,6 +13,7 @@ import (
 	"hookledger/internal/cli/console"
 	"hookledger/internal/cli/dev"
 	"hookledger/internal/cli/doctor"
+	"hookledger/internal/cli/repair"
 	"hookledger/internal/cli/replay"
 	"hookledger/internal/cli/roles"
 	"hookledger/internal/cli/sender"
@@ -69,6 +70,7 @@ const (
 	groupRun   = "run"
 	groupSetup = "setup"
 	groupLook  = "look"
+	groupMend  = "mend"
 )
 
 func newRoot(a *app.App) *cobra.Command {
@@ -112,6 +114,7 @@ says what to try next.`,
 		&cobra.Group{ID: groupRun, Title: "Run"},
 		&cobra.Group{ID: groupSetup, Title: "Set up"},
 		&cobra.Group{ID: groupLook, Title: "Look and prove"},
+		&cobra.Group{ID: groupMend, Title: "Decide and repair"},
 	)
 	add := func(group string, commands ...*cobra.Command) {
 		for _, c := range commands {
@@ -121,7 +124,8 @@ says what to try next.`,
 	}
 	add(groupRun, dev.Command(a), roles.Ingest(a), roles.Consume(a), roles.Ready(a), sender.Command(a))
 	add(groupSetup, setup.Config(a), sources.Command(a), setup.Migrate(a), setup.Topics(a), setup.Version(a))
-	add(groupLook, books.Accounts(a), books.Events(a), books.Verify(a), doctor.Command(a), replay.Command(a))
+	add(groupLook, books.Accounts(a), books.Events(a), books.Verify(a), doctor.Command(a))
+	add(groupMend, repair.Incidents(a), replay.Command(a))
 	root.SetHelpCommandGroupID(groupSetup)
 	wrapArgs(root)
 	return root

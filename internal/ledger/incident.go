@@ -27,11 +27,13 @@ const (
 
 // Incident is something that a person must be able to see later.
 type Incident struct {
-	// ID, RaisedAt, AcknowledgedAt and AcknowledgedBy are set by Postgres.
+	// ID, RaisedAt and what is said of the acknowledgement are set by Postgres.
 	ID             int64
 	RaisedAt       time.Time
 	AcknowledgedAt time.Time
 	AcknowledgedBy string
+	// AcknowledgedReason is empty for those acknowledged without one.
+	AcknowledgedReason string
 
 	Severity Severity
 	Kind     string
@@ -82,11 +84,11 @@ func optional(s string) *string {
 	return &s
 }
 
-// AcknowledgeIncident notes that by has seen the incident. It fails with ErrNoIncident,
-// and reports false if it was acknowledged before; the first one stays on record.
-// It needs the rights of hookledger_operator.
-func AcknowledgeIncident(ctx context.Context, pool *pgxpool.Pool, id int64, by string) (bool, error) {
-	tag, err := pool.Exec(ctx, queryAcknowledge.sql, pgx.QueryExecModeExec, id, by)
+// AcknowledgeIncident notes that by has seen the incident, and why it is dealt with. It
+// fails with ErrNoIncident, and reports false if it was acknowledged before; the first one
+// stays on record. It needs the rights of hookledger_operator.
+func AcknowledgeIncident(ctx context.Context, pool *pgxpool.Pool, id int64, by, reason string) (bool, error) {
+	tag, err := pool.Exec(ctx, queryAcknowledge.sql, pgx.QueryExecModeExec, id, by, optional(reason))
 	if err != nil {
 		return false, fmt.Errorf("acknowledge incident %d: %w", id, err)
 	}
@@ -136,15 +138,15 @@ func ListIncidents(ctx context.Context, pool *pgxpool.Pool, open bool) ([]Incide
 
 func scanIncident(row pgx.CollectableRow) (Incident, error) {
 	var i Incident
-	var topic, once, by *string
+	var topic, once, by, reason *string
 	var acknowledged *time.Time
 	var detail string
-	err := row.Scan(&i.ID, &i.Severity, &i.Kind, &topic, &i.Partition, &i.From, &i.To, &detail, &once, &i.RaisedAt, &acknowledged, &by)
+	err := row.Scan(&i.ID, &i.Severity, &i.Kind, &topic, &i.Partition, &i.From, &i.To, &detail, &once, &i.RaisedAt, &acknowledged, &by, &reason)
 	i.Detail = json.RawMessage(detail)
 	for _, s := range []struct {
 		from *string
 		to   *string
-	}{{topic, &i.Topic}, {once, &i.Once}, {by, &i.AcknowledgedBy}} {
+	}{{topic, &i.Topic}, {once, &i.Once}, {by, &i.AcknowledgedBy}, {reason, &i.AcknowledgedReason}} {
 		if s.from != nil {
 			*s.to = *s.from
 		}

@@ -134,11 +134,11 @@ func TestIncident_RaisedOnceFoundAndAcknowledged(t *testing.T) {
 		t.Fatalf("got %+v %v", found, err)
 	}
 	for n, want := range []bool{true, false} {
-		if first, err := AcknowledgeIncident(ctx, b.pool, found.ID, "ops"); err != nil || first != want {
+		if first, err := AcknowledgeIncident(ctx, b.pool, found.ID, "ops", "seen"); err != nil || first != want {
 			t.Fatalf("acknowledge %d: got %v %v, want %v", n, first, err, want)
 		}
 	}
-	if _, err := AcknowledgeIncident(ctx, b.pool, 999, "ops"); !errors.Is(err, ErrNoIncident) {
+	if _, err := AcknowledgeIncident(ctx, b.pool, 999, "ops", "seen"); !errors.Is(err, ErrNoIncident) {
 		t.Errorf("got %v, want ErrNoIncident", err)
 	}
 	found, err = b.ledger.FindIncident(ctx, i.Once)

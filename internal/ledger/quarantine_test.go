@@ -278,7 +278,7 @@ func TestApply_SurgeOfQuarantineIsRaisedOnceUntilAcknowledged(t *testing.T) {
 	if err != nil || len(list) != 1 {
 		t.Fatalf("got %v %v, want one open incident", list, err)
 	}
-	if first, err := AcknowledgeIncident(t.Context(), b.pool, list[0].ID, "ops"); err != nil || !first {
+	if first, err := AcknowledgeIncident(t.Context(), b.pool, list[0].ID, "ops", "seen"); err != nil || !first {
 		t.Fatalf("acknowledge: got %v %v", first, err)
 	}
 	b.rewind()

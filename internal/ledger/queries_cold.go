@@ -48,14 +48,14 @@ select now(), $1, $2, $3, $4, $5, $6, $7::jsonb, $8
 
 // Index: incidents_pkey.
 var queryAcknowledge = query{"acknowledge incident", `
-update incidents set acknowledged_at = now(), acknowledged_by = $2
+update incidents set acknowledged_at = now(), acknowledged_by = $2, acknowledged_reason = $3
  where incident_id = $1 and acknowledged_at is null`}
 
 // Index: incidents_pkey.
 var queryIncidentExists = query{"find incident", `select 1 from incidents where incident_id = $1`}
 
 const incidentColumns = `incident_id, severity, kind, topic, partition, from_offset, to_offset, detail::text, once_key,
-       raised_at, acknowledged_at, acknowledged_by`
+       raised_at, acknowledged_at, acknowledged_by, acknowledged_reason`
 
 // Index: incidents_once.
 var queryIncidentOnce = query{"find incident", `select ` + incidentColumns + ` from incidents where once_key = $1`}

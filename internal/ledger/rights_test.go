@@ -84,7 +84,7 @@ func TestRights_OperatorAndReader(t *testing.T) {
 	if _, err := b.ledger.RaiseIncident(ctx, Incident{Severity: Info, Kind: "rewind"}); err != nil {
 		t.Fatal(err)
 	}
-	if first, err := AcknowledgeIncident(ctx, operator, 1, "ops"); err != nil || !first {
+	if first, err := AcknowledgeIncident(ctx, operator, 1, "ops", "seen"); err != nil || !first {
 		t.Errorf("acknowledge: got %v %v", first, err)
 	}
 	for _, sql := range []string{

@@ -17,12 +17,12 @@ func report(opts Options, pos positions, r *reader, acc accounting, t tables, pr
 				fmt.Sprintf("%d accounts, %d entries", t.accounts, t.entries), t.balances.first("hookledger accounts show")),
 			t.unfounded.check(CheckEntries, "entries without an applied event, a payment or an amendment",
 				fmt.Sprintf("%d entries", t.entries), t.unfounded.first("hookledger events show")),
-			t.moneyless.check(CheckEvents, "applied events without an entry",
-				fmt.Sprintf("%d events", t.events), t.moneyless.first("hookledger events show")),
+			t.moneyless.check(CheckEvents, "applied events, payments or amendments without their entries",
+				fmt.Sprintf("%d events and what else moves money", t.events), t.moneyless.first("hookledger events show")),
 			t.amounts.check(CheckAmounts, "entries with an amount or a currency that no event may have",
 				fmt.Sprintf("%d entries", t.entries), t.amounts.first("hookledger events show")),
 			acc.unaccounted.check(CheckRecords, "records below the committed offset are nowhere on record",
-				fmt.Sprintf("%d records below the committed offsets", acc.records), rewind(opts, acc.rewindTo)),
+				fmt.Sprintf("%d records below the committed offsets", acc.records), rewind(acc.rewindTo)),
 			merged(acc.mismatched, t.conflictHashes).check(CheckHashes, "stored hashes or bytes differ from the topic's",
 				fmt.Sprintf("%d records", acc.records), merged(acc.mismatched, t.conflictHashes).first("hookledger events show")),
 			progress.check(CheckPositions, "positions disagree",
@@ -31,9 +31,9 @@ func report(opts Options, pos positions, r *reader, acc accounting, t tables, pr
 				"no loss is open", acknowledge(t.losses)),
 		},
 		Notes: slices.Concat(
-			t.quarantined.note("quarantine", "records wait in quarantine", readSQL("select id, reason, detail, source, event_id, topic, partition, \"offset\" from quarantined_events where resolved_at is null")),
-			t.conflicts.note("conflicts", "conflicts wait for a decision", readSQL("select source, event_id, type, topic, partition, \"offset\", first_offset, seen_at from event_conflicts where resolved_at is null")),
-			t.warnings.note("warnings", "warnings not acknowledged", readSQL("select * from incidents where acknowledged_at is null")),
+			t.quarantined.note("quarantine", "records wait in quarantine", "hookledger quarantine list"),
+			t.conflicts.note("conflicts", "conflicts wait for a decision", "hookledger quarantine list --conflicts"),
+			t.warnings.note("warnings", "warnings not acknowledged", "hookledger incidents list --open"),
 			acc.changed.note("changed_bodies", "records of known events have other bytes and no conflict: to the worker they meant the same, or a status that was superseded", acc.changed.first("hookledger events show")),
 			acc.byLedger.note("known_by_entry", "records whose event has no row any more, only its entries", acc.byLedger.first("hookledger events show")),
 			acc.forgotten.note("forgotten", "records older than the memory of events and without an entry: ignored then, as far as can be told", acc.forgotten.first("hookledger events show")),
@@ -51,12 +51,12 @@ func report(opts Options, pos positions, r *reader, acc accounting, t tables, pr
 
 // rewind words the repair of records that are nowhere on record: going back is
 // always safe, what was applied stays applied once.
-func rewind(opts Options, to map[int32]int64) string {
+func rewind(to map[int32]int64) string {
 	if len(to) == 0 {
 		return ""
 	}
 	var s strings.Builder
-	s.WriteString("stop the workers, go back with Kafka's own tool, start them again; what was applied stays applied once:")
+	s.WriteString("stop the workers, go back, start them again; what was applied stays applied once:")
 	for i, p := range slices.Sorted(maps.Keys(to)) {
 		if i == sampleSize {
 			fmt.Fprintf(&s, " && … %d more partitions", len(to)-i)
@@ -65,24 +65,18 @@ func rewind(opts Options, to map[int32]int64) string {
 		if i > 0 {
 			s.WriteString(" &&")
 		}
-		fmt.Fprintf(&s, " kafka-consumer-groups.sh --bootstrap-server BROKER --group %s --reset-offsets --topic %s:%d --to-offset %d --execute",
-			shellWord(opts.Group), shellWord(opts.Topic), p, to[p])
+		fmt.Fprintf(&s, " hookledger replay reset --partition %d --to-offset %d --reason %s", p, to[p], "'verify found records that are nowhere on record'")
 	}
 	return s.String()
 }
-
-// psql reads the same setting as the program.
-const psql = `psql "$HOOKLEDGER_DATABASE_URL" -c `
-
-func readSQL(sql string) string { return psql + shellWord(sql) }
 
 // acknowledge words how a person says that a loss was seen and dealt with.
 func acknowledge(losses finding) string {
 	if len(losses.sample) == 0 {
 		return ""
 	}
-	return "when it is dealt with, as hookledger_operator: " + psql +
-		shellWord("update incidents set acknowledged_at = now(), acknowledged_by = current_user where incident_id = "+losses.sample[0].id)
+	return "`hookledger incidents list --open --severity loss`; when it is dealt with: " +
+		losses.first("hookledger incidents ack --reason TEXT")
 }
 
 func missingTopic(opts Options, pos positions) []Note {

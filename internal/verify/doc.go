@@ -5,8 +5,8 @@
 // A report that is OK says: every record below the group's committed offsets that
 // the topic still holds is on record (applied, ignored, a duplicate, a conflict or in
 // quarantine); the bytes that were applied are those of the topic; every balance is
-// the sum of its entries; every entry has an event behind it and every applied
-// event an entry; positions agree; no loss is open. What is at or above a committed
+// the sum of its entries; every entry has an event, a payment or an amendment behind
+// it, and each of these its entries; positions agree; no loss is open. What is at or above a committed
 // offset is not judged: it is work to do. What is open but breaks no promise
 // (quarantine, conflicts, warnings) is a note.
 //
@@ -60,8 +60,9 @@
 //     This rests on a row lying in the generation that was open when its entries came.
 //   - An event without row and entry, received before memory begins, was ignored
 //     then or was never there; nobody can tell any more, so it is a note (forgotten).
-//   - An entry of a payment or of an amendment is unfounded as long as no table of
-//     these exists.
+//   - An entry of a payment is founded if it is one of the two legs that the payment's
+//     row tells of; one of an amendment if the amendment's row is there. And back: a
+//     payment has both its legs, an amendment an entry.
 //
 // # Failure modes
 //

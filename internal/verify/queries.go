@@ -72,8 +72,8 @@ order by account_id, currency
 limit $1`
 
 // sqlUnfounded: entries with nothing behind them. Entries applied before $2 may
-// stand for an event whose row was forgotten. An entry of a payment or an amendment
-// has one behind it only if there is a table that says so.
+// stand for an event whose row was forgotten. A payment is behind an entry only if the
+// entry is one of its two legs. An entry of an amendment needs its row, which says why.
 const sqlUnfounded = `
 select count(*) over (), coalesce(l.event_id, l.entry_id::text), format('entry %s of %s', l.entry_id,
 	coalesce(l.source || '/' || l.event_id, 'payment ' || l.payment_id, 'amendment ' || l.amendment_id, 'nothing'))
@@ -81,6 +81,9 @@ from ledger_entries l
 where not exists (select from processed_events e where e.event_key = l.event_key and e.outcome = 'applied')
 	and (l.event_key is null or l.applied_at >= $2
 		or exists (select from processed_events e where e.event_key = l.event_key))
+	and not exists (select from payments p where p.payment_id = l.payment_id and p.currency = l.currency
+		and (l.account_id, l.contra, l.amount) in ((p.from_account, p.to_account, -p.amount), (p.to_account, p.from_account, p.amount)))
+	and not exists (select from amendments a where a.amendment_id = l.amendment_id)
 order by l.entry_id
 limit $1`
 
@@ -91,12 +94,26 @@ from ledger_entries l
 where l.event_key is not null and l.applied_at < $1
 	and not exists (select from processed_events e where e.event_key = l.event_key)`
 
+// sqlMoneyless: what says that money moved, and has no entries that say so: an applied
+// event or an amendment without any, a payment without its two legs.
 const sqlMoneyless = `
-select count(*) over (), e.event_id, format('%s/%s at %s/%s@%s', e.source, e.event_id, e.topic, e.partition, e."offset")
-from processed_events e
-where e.outcome = 'applied'
-	and not exists (select from ledger_entries l where l.event_key = e.event_key)
-order by e.source, e.event_id
+select count(*) over (), id, words
+from (
+	select e.event_id as id, format('%s/%s at %s/%s@%s', e.source, e.event_id, e.topic, e.partition, e."offset") as words
+	from processed_events e
+	where e.outcome = 'applied'
+		and not exists (select from ledger_entries l where l.event_key = e.event_key)
+	union all
+	select p.payment_id::text, format('payment %s: %s of 2 entries', p.payment_id, count(l.payment_id))
+	from payments p left join ledger_entries l on l.payment_id = p.payment_id
+	group by p.payment_id
+	having count(l.payment_id) <> 2 or sum(l.amount) <> 0
+	union all
+	select a.event_id, format('amendment %s of %s/%s', a.amendment_id, a.source, a.event_id)
+	from amendments a
+	where not exists (select from ledger_entries l where l.amendment_id = a.amendment_id)
+) as f
+order by words
 limit $1`
 
 const sqlAmounts = `

@@ -217,6 +217,22 @@ func TestRun_FindsDamage(t *testing.T) {
 			},
 			[]string{verify.CheckPositions}, "records 0 to 1 were deleted", 0,
 		},
+		"leg of a payment that is another": {
+			func(w *world, _ []fact) {
+				w.pay(100)
+				w.exec(`update ledger_entries set amount = -amount where payment_id is not null`)
+				w.exec(`update accounts a set balance = (select sum(amount) from ledger_entries l where l.account_id = a.account_id and l.currency = a.currency)`)
+			},
+			[]string{verify.CheckEntries}, "payment ", 0,
+		},
+		"payment without its legs": {
+			func(w *world, _ []fact) { w.insertPayment(100) },
+			[]string{verify.CheckEvents}, "0 of 2 entries", 0,
+		},
+		"amendment without an entry": {
+			func(w *world, _ []fact) { w.insertAmendment() },
+			[]string{verify.CheckEvents}, "amendment ", 0,
+		},
 		"loss that nobody acknowledged": {
 			func(w *world, _ []fact) {
 				w.exec(`insert into incidents (severity, kind, topic, partition, from_offset, to_offset, raised_at) values ('loss', 'expired', 'payments', 3, 10, 20, now())`)
@@ -356,4 +372,21 @@ func (w *world) deleteBelow(partition int32, offset int64) {
 	res, err := kadm.NewClient(w.cl).DeleteRecords(w.tb.Context(), offsets)
 	must(w.tb, err)
 	must(w.tb, res.Error())
+}
+
+func TestRun_PaymentsAndAmendmentsAreFoundations(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1)
+	w.pay(100)
+	id := w.insertAmendment()
+	w.exec(`insert into ledger_entries (effect_key, amendment_id, line, amount, applied_at, currency, account_id, contra, rule, movement_id)
+		values (gen_random_uuid(), $1, 0, -7, now(), 'EUR', 'bob', 'external:stripe', 'paid', 'm')`, id)
+	w.exec(`update accounts set balance = balance - 7, entry_count = entry_count + 1 where account_id = 'bob'`)
+	if rep := w.run(); !rep.OK {
+		t.Fatalf("got %s", show(rep))
+	}
+	w.exec(`delete from amendments`)
+	if rep := w.run(); rep.OK || !strings.Contains(check(rep, verify.CheckEntries).Found, "amendment "+id) {
+		t.Fatalf("got %s", show(rep))
+	}
 }

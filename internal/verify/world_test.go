@@ -288,3 +288,36 @@ func (w *world) asReader() *pgxpool.Pool {
 	w.tb.Cleanup(p.Close)
 	return p
 }
+
+// insertPayment adds the row of a payment from alice to bob, without its entries.
+func (w *world) insertPayment(amount int64) string {
+	w.tb.Helper()
+	var id string
+	must(w.tb, w.pool.QueryRow(w.tb.Context(), `
+		insert into payments (payment_id, meaning, amount, created_at, client, from_account, to_account, currency, reference, status, idempotency_key)
+		values (gen_random_uuid(), gen_random_uuid(), $1, now(), 'shop', 'alice', 'bob', 'EUR', '', 'succeeded', gen_random_uuid()::text)
+		returning payment_id::text`, amount).Scan(&id))
+	return id
+}
+
+// pay adds a payment from alice to bob with all that belongs to it.
+func (w *world) pay(amount int64) {
+	w.tb.Helper()
+	id := w.insertPayment(amount)
+	w.exec(`insert into ledger_entries (effect_key, payment_id, line, amount, applied_at, currency, account_id, contra, rule, movement_id)
+		values (gen_random_uuid(), $1, 0, -$2::bigint, now(), 'EUR', 'alice', 'bob', 'payment', $3),
+		       (gen_random_uuid(), $1, 1, $2::bigint, now(), 'EUR', 'bob', 'alice', 'payment', $3)`, id, amount, id)
+	w.exec(`insert into accounts (account_id, currency, balance, entry_count, updated_at)
+		values ('alice', 'EUR', -$1::bigint, 1, now()), ('bob', 'EUR', $1::bigint, 1, now())`, amount)
+}
+
+// insertAmendment adds the row of an amendment, without its entries.
+func (w *world) insertAmendment() string {
+	w.tb.Helper()
+	var id string
+	must(w.tb, w.pool.QueryRow(w.tb.Context(), `
+		insert into amendments (amendment_id, amended_at, event_key, kind, source, event_id, amended_by, reason)
+		values (gen_random_uuid(), now(), gen_random_uuid(), 'reverse', 'stripe', 'evt_gone', 'me', 'test')
+		returning amendment_id::text`).Scan(&id))
+	return id
+}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/user"
 	"strconv"
 	"strings"
 	"time"
@@ -162,7 +161,7 @@ func execute(ctx context.Context, a *app.App, cfg *config.Loaded, cl *kgo.Client
 		By         string     `json:"by"`
 		Group      string     `json:"group"`
 		Partitions []ops.Move `json:"partitions"`
-	}{reason, operator(), plan.Group, plan.Partitions})
+	}{reason, app.Operator(), plan.Group, plan.Partitions})
 	if err != nil {
 		return fmt.Errorf("write down the reason: %w", err)
 	}
@@ -173,14 +172,6 @@ func execute(ctx context.Context, a *app.App, cfg *config.Loaded, cl *kgo.Client
 		return err
 	}
 	return ops.Reset(ctx, cl, plan.Group, plan.Topic, plan.Partitions)
-}
-
-// operator is the name of who runs the command, as the system knows it.
-func operator() string {
-	if u, err := user.Current(); err == nil {
-		return u.Username
-	}
-	return "unknown"
 }
 
 func printReset(w io.Writer, r resetAnswer) error {

@@ -1,0 +1,41 @@
+package app
+
+import (
+	"errors"
+	"os/user"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Operator is the name of who runs the command, as the system knows it.
+func Operator() string {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
+	}
+	return "unknown"
+}
+
+// Signed is what every command that repairs asks for: why, and who says so.
+type Signed struct {
+	Reason, By string
+}
+
+// Flags adds --reason and --by to c.
+func (s *Signed) Flags(c *cobra.Command) {
+	c.Flags().StringVar(&s.Reason, "reason", "", "why, for whoever reads it later")
+	c.Flags().StringVar(&s.By, "by", "", "who (default: the user of this system)")
+}
+
+// Complete takes the system's user for a By that is not set, and refuses an empty
+// reason unless nothing will be written.
+func (s *Signed) Complete(dryRun bool) error {
+	s.Reason = strings.TrimSpace(s.Reason)
+	if s.Reason == "" && !dryRun {
+		return Usage(errors.New("--reason is needed: it stays on record (or look first with --dry-run)"))
+	}
+	if s.By = strings.TrimSpace(s.By); s.By == "" {
+		s.By = Operator()
+	}
+	return nil
+}
