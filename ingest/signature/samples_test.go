@@ -54,7 +54,11 @@ func samples() map[string]sample {
 		return c
 	}
 	generic := func(k provider.SignatureConfig) provider.Config {
-		return with("generic", acmeSecret, func(c *provider.Config) { c.Signature, c.Event.ID.Path = k, "id" })
+		secret := source.Secret(acmeSecret)
+		if k.SecretEncoding == "hex" {
+			secret = adyenKey
+		}
+		return with("generic", secret, func(c *provider.Config) { c.Signature, c.Event.ID.Path = k, "id" })
 	}
 	form := http.Header{"Content-Type": {formType}}
 	return map[string]sample{
@@ -66,6 +70,8 @@ func samples() map[string]sample {
 		"hmac-prefix":      {config: generic(provider.SignatureConfig{Header: "X-Signature", Prefix: "sha256="}), body: "{}", header: jsonType, wholeBody: true},
 		"hmac-time":        {config: generic(provider.SignatureConfig{Header: "X-Signature", TimestampHeader: "X-Time"}), body: "{}", header: jsonType, wholeBody: true},
 		"hmac-url":         {config: generic(provider.SignatureConfig{Header: "X-Signature", Template: "{url}{body}", URL: "https://x.example/hook"}), body: "{}", header: jsonType, wholeBody: true},
+		"hmac-pairs":       {config: generic(provider.SignatureConfig{Header: "X-Signature", Pairs: provider.PairsConfig{Time: "t", Signature: "v1"}, Template: "{ts}:{body}"}), body: "{}", header: jsonType, wholeBody: true},
+		"hmac-hex-key":     {config: generic(provider.SignatureConfig{Header: "X-Signature", SecretEncoding: "hex"}), body: "{}", header: jsonType, wholeBody: true},
 		"paddle":           {config: with("paddle", "pdl_ntfset_01hsdn8d43dt7mezr1ef2jtbaw_x", nil), body: "{}", header: jsonType, wholeBody: true},
 		"mollie":           {config: with("mollie", "0123456789abcdef", nil), body: "{}", header: jsonType, wholeBody: true},
 		"adyen-platform":   {config: with("adyen-platform", adyenKey, nil), body: "{}", header: jsonType, wholeBody: true},
@@ -119,7 +125,7 @@ func TestSign_IsBelievedAndChangesAreNoticed(t *testing.T) {
 			}
 			other := s.config
 			other.Secrets = []provider.SecretConfig{{ID: "other", Value: "another-" + s.secret()}}
-			if s.config.Provider == "adyen" || s.config.Provider == "adyen-platform" {
+			if s.secret() == adyenKey {
 				other.Secrets[0].Value = source.Secret(adyenKey[2:] + "00")
 			}
 			if s.config.Provider == "standardwebhooks" {

@@ -94,6 +94,7 @@ var meanings = map[string]meaning{
 	"sources[].signature.tolerance":        {text: "How far the time of signing may lie from now, either way; default 5m."},
 	"sources[].signature.url":              {text: "Address registered with the provider, byte by byte, where it is signed."},
 	"sources[].signature.headers":          {text: "Header family of Standard Webhooks: `webhook` (default) or `svix`."},
+	"sources[].signature.secret_encoding":  {text: "How the secret becomes the key: as it is unless set to hex or base64."},
 	"sources[].signature.pairs.separator":  {text: "Separator of the parts of a header such as ts=1;h1=a: `,` or `;`."},
 	"sources[].signature.pairs.time":       {text: "Name of the part that is the time; it is {ts} in the template."},
 	"sources[].signature.pairs.signature":  {text: "Name of the parts that are signatures."},

@@ -7,6 +7,7 @@ type (
 	Config          = source.Config
 	SecretConfig    = source.SecretConfig
 	SignatureConfig = source.SignatureConfig
+	PairsConfig     = source.PairsConfig
 	EventConfig     = source.EventConfig
 	SuccessConfig   = source.SuccessConfig
 	PostingConfig   = source.PostingConfig

@@ -7,6 +7,6 @@ import "hookledger/schema/source"
 var _ = register(source.Definition{
 	Name:      "generic",
 	Signature: source.Signature{Scheme: source.SchemeHMAC, BodyAuthenticated: true},
-	Knobs:     []string{"header", "algorithm", "encoding", "prefix", "template", "timestamp_header", "timestamp_format", "tolerance", "url"},
+	Knobs:     []string{"header", "algorithm", "encoding", "prefix", "secret_encoding", "pairs", "template", "timestamp_header", "timestamp_format", "tolerance", "url"},
 	Tune:      source.TuneHMAC,
 })

@@ -69,6 +69,8 @@ type SignatureConfig struct {
 	Encoding string `yaml:"encoding,omitempty"`
 	// Prefix stands before the signature in its header, such as sha256=.
 	Prefix string `yaml:"prefix,omitempty"`
+	// SecretEncoding is how the secret becomes the key: as it is (default), hex or base64.
+	SecretEncoding string `yaml:"secret_encoding,omitempty"`
 	// Template is the signed text, made of literals and {body}, {ts} (the text of
 	// TimestampHeader), {url} (the text of URL) and {header:NAME}. Default: {body}, or
 	// {ts}.{body} where TimestampHeader is set. {body} must stand in it once.

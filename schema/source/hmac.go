@@ -27,9 +27,16 @@ func TuneHMAC(sig *Signature, c SignatureConfig, p *Problems) {
 	}
 	sig.Prefix, sig.URL = c.Prefix, c.URL
 
+	if sig.KeyEncoding = c.SecretEncoding; c.SecretEncoding != "" {
+		p.OneOf("signature.secret_encoding", c.SecretEncoding, "hex", "base64")
+	}
+	tunePairs(sig, c, p)
+
 	sig.Template = "{body}"
 	if c.TimestampHeader != "" {
 		sig.TimestampHeader = HeaderName("signature.timestamp_header", c.TimestampHeader, p)
+	}
+	if sig.timed() {
 		sig.Template = "{ts}.{body}"
 		sig.TimestampFormat = FormatUnix
 		if c.TimestampFormat != "" {
@@ -37,12 +44,41 @@ func TuneHMAC(sig *Signature, c SignatureConfig, p *Problems) {
 			p.OneOf("signature.timestamp_format", c.TimestampFormat, FormatUnix, FormatUnixMS, FormatRFC3339)
 		}
 	} else if c.Tolerance != 0 || c.TimestampFormat != "" {
-		p.Add("signature.timestamp_header", "is missing; tolerance and timestamp_format are about its value")
+		p.Add("signature.timestamp_header", "is missing, and so is pairs.time; tolerance and timestamp_format are about such a value")
 	}
 	if c.Template != "" {
 		sig.Template = c.Template
 	}
 	checkTemplate(sig, p)
+}
+
+// timed tells whether a delivery says when it was signed.
+func (s *Signature) timed() bool { return s.TimestampHeader != "" || s.Pairs.Time != "" }
+
+func tunePairs(sig *Signature, c SignatureConfig, p *Problems) {
+	if c.Pairs == (PairsConfig{}) {
+		return
+	}
+	sig.Pairs = c.Pairs
+	if sig.Pairs.Separator == "" {
+		sig.Pairs.Separator = ","
+	}
+	p.OneOf("signature.pairs.separator", sig.Pairs.Separator, ",", ";")
+	if strings.ContainsAny(c.Pairs.Signature+c.Pairs.Time, ",;= ") {
+		p.Add("signature.pairs", "names parts, without separators and blanks")
+	}
+	switch {
+	case c.Pairs.Signature == "":
+		p.Add("signature.pairs.signature", "is missing; it names the parts that are signatures, such as v1")
+	case c.Pairs.Signature == c.Pairs.Time:
+		p.Add("signature.pairs.time", "is the name of the signatures too")
+	}
+	if c.Prefix != "" {
+		p.Add("signature.prefix", "has no place in a header of parts")
+	}
+	if c.Pairs.Time != "" && c.TimestampHeader != "" {
+		p.Add("signature.timestamp_header", "and pairs.time are two times; keep one")
+	}
 }
 
 func checkTemplate(sig *Signature, p *Problems) {
@@ -64,10 +100,10 @@ func checkTemplate(sig *Signature, p *Problems) {
 		p.Add(key, "must hold {body} once, or the body would not be covered by the signature")
 	}
 	switch {
-	case sig.TimestampHeader != "" && count("ts") == 0:
+	case sig.timed() && count("ts") == 0:
 		p.Add(key, "must hold {ts}, or the timestamp would not be covered by the signature")
-	case sig.TimestampHeader == "" && count("ts") > 0:
-		p.Add("signature.timestamp_header", "is missing; {ts} in the template is its value")
+	case !sig.timed() && count("ts") > 0:
+		p.Add("signature.timestamp_header", "is missing, and so is pairs.time; {ts} in the template is its value")
 	}
 	if (count("url") > 0) != (sig.URL != "") {
 		p.Add("signature.url", "and {url} in the template need each other")

@@ -117,7 +117,7 @@ func newSignature(def *Definition, c SignatureConfig, p *Problems) Signature {
 		"template": c.Template != "", "timestamp_header": c.TimestampHeader != "", "timestamp_format": c.TimestampFormat != "",
 		"tolerance": c.Tolerance != 0, "url": c.URL != "", "headers": c.Headers != "", "pairs": c.Pairs != PairsConfig{},
 		"webhook_id": c.WebhookID != "", "public_key": c.PublicKey != "", "client_id": c.ClientID != "",
-		"terminal_key": c.TerminalKey != "", "environment": c.Environment != "", "networks": len(c.Networks) > 0,
+		"terminal_key": c.TerminalKey != "", "environment": c.Environment != "", "networks": len(c.Networks) > 0, "secret_encoding": c.SecretEncoding != "",
 	}
 	for _, knob := range knobOrder {
 		if set[knob] && !slices.Contains(def.Knobs, knob) {
@@ -149,7 +149,7 @@ func newSignature(def *Definition, c SignatureConfig, p *Problems) Signature {
 	return sig
 }
 
-var knobOrder = []string{"header", "algorithm", "encoding", "prefix", "template", "timestamp_header", "timestamp_format", "tolerance", "url", "headers", "pairs", "webhook_id", "public_key", "client_id", "terminal_key", "environment", "networks"}
+var knobOrder = []string{"header", "algorithm", "encoding", "prefix", "secret_encoding", "template", "timestamp_header", "timestamp_format", "tolerance", "url", "headers", "pairs", "webhook_id", "public_key", "client_id", "terminal_key", "environment", "networks"}
 
 func knobList(def *Definition) string {
 	if len(def.Knobs) == 0 {
