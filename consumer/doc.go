@@ -23,6 +23,8 @@
 //   - K appliers each take what is queued for one partition and give it to the ledger,
 //     one transaction. No partition is ever in two hands. So the latency of a quiet topic
 //     is one commit, and a busy one is applied a thousand records at a time.
+//   - tend, beside all that, opens a new generation of the memory of events on schedule
+//     and has the oldest one forgotten, if no other worker was faster.
 //   - commit tells Kafka, at most ten times a second and for all partitions at once. The
 //     offset that Kafka acknowledged last goes into the next transaction.
 //
@@ -63,5 +65,7 @@
 //   - A worker that was frozen past its session: its transaction may still commit, as the
 //     next owner's may, and the ledger lets each event in once. Its offset is refused.
 //   - The commit of an offset fails: counted, repeated, and of no consequence.
+//   - The memory of events cannot be rotated or forgotten, because somebody reads it for
+//     long: logged, counted and tried again; records are applied meanwhile.
 //   - Brokers away: the client looks for them; Ready says so.
 package consumer

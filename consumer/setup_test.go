@@ -125,6 +125,7 @@ func (b *bundle) start(change ...func(*Deps)) *worker {
 	reg := prometheus.NewPedanticRegistry()
 	d := Deps{
 		Config: b.cfg, Kafka: b.kafka, MaxBodyBytes: 1 << 20, Pool: b.pool, Metrics: reg,
+		Memory: Memory{Rotate: 168 * time.Hour, Keep: 840 * time.Hour},
 		Schema: func(ctx context.Context) error { return migrations.Check(ctx, b.pool) },
 		Log:    zerolog.New(zerolog.NewTestWriter(b.tb)).Level(zerolog.InfoLevel),
 	}

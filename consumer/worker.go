@@ -27,6 +27,8 @@ type Deps struct {
 	Kafka  broker.Config
 	// MaxBodyBytes is the receiver's limit, which the topic must be able to hold.
 	MaxBodyBytes int
+	// Memory says how long events are remembered.
+	Memory Memory
 	// Ledger applies batches through Pool.
 	Ledger *ledger.Ledger
 	Pool   *pgxpool.Pool
@@ -51,6 +53,9 @@ type Worker struct {
 	log          zerolog.Logger
 	metrics      *metrics
 
+	memory        Memory
+	memoryMetrics *memoryMetrics
+
 	// options are those of every Kafka client.
 	options []kgo.Opt
 	// admin asks about topic and group; it outlives the members of the group.
@@ -66,8 +71,12 @@ func New(d Deps) (*Worker, error) {
 	if err := d.Config.Validate(); err != nil {
 		return nil, err
 	}
+	if d.Memory.Rotate <= 0 || d.Memory.Keep <= 0 {
+		return nil, errNoMemory
+	}
 	w := &Worker{
 		cfg: d.Config, kafka: d.Kafka, maxBodyBytes: d.MaxBodyBytes, ledger: d.Ledger, pool: d.Pool, schema: d.Schema,
+		memory: d.Memory, memoryMetrics: newMemoryMetrics(d.Metrics),
 		log: d.Log.With().Str("component", "consumer").Logger(),
 	}
 	if w.cfg.Appliers == 0 {
@@ -97,6 +106,16 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer func() {
 		stopProbing()
 		<-probed
+	}()
+	tending, stopTending := context.WithCancel(ctx)
+	tended := make(chan struct{})
+	go func() { // ends with Run
+		defer close(tended)
+		w.tend(tending)
+	}()
+	defer func() {
+		stopTending()
+		<-tended
 	}()
 
 	if err := w.checkTopic(ctx); err != nil || ctx.Err() != nil {

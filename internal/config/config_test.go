@@ -435,3 +435,32 @@ func TestReadme_HoldsTheReference(t *testing.T) {
 		t.Error("the README's configuration reference differs from the code: go test ./internal/config -args -update")
 	}
 }
+
+func TestValidate_MemoryOfEvents(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"dedupe: { rotate: 0s, keep: 0s }":           "dedupe.rotate is 0s: set a positive duration",
+		"dedupe: { rotate: -1h }":                    "dedupe.rotate is -1h: set a positive duration",
+		"dedupe: { rotate: 2000000h, keep: 720h }":   "dedupe.rotate is 2000000h: set a positive duration",
+		"dedupe: { rotate: 24h, keep: 23h59m }":      "set dedupe.keep from 24h to 144h",
+		"dedupe: { rotate: 24h, keep: 145h }":        "or dedupe.rotate to at least 24h10m",
+		"dedupe: { rotate: 1h, keep: 840h }":         "dedupe.keep is 840h, more than 6 times dedupe.rotate (1h)",
+		"dedupe: { rotate: 168h, keep: 168h }":       "",
+		"dedupe: { rotate: 168h, keep: 1008h }":      "",
+		"dedupe: { rotate: 2s, keep: 12s }":          "",
+		"dedupe: { rotate: 168h, keep: 1008h0m1ns }": "more than 6 times dedupe.rotate",
+	} {
+		if want != "" {
+			wantIn(t, refuse(t, text), want)
+		} else {
+			parse(t, text)
+		}
+	}
+	for text, warns := range map[string]bool{
+		"": false, "dedupe: { keep: 744h }": false, "dedupe: { keep: 743h59m }": true, "kafka: { retention: 817h }": true, "kafka: { retention: 816h }": false,
+	} {
+		if got := parse(t, text).MemoryWarning(); (got != "") != warns {
+			t.Errorf("%s: got the warning %q", text, got)
+		}
+	}
+}

@@ -61,8 +61,8 @@ var meanings = map[string]meaning{
 	"consume.buffer_bytes":      {text: "Bound of what was read and waits to be applied.", unit: unitBytes},
 	"consume.check_interval":    {text: "How often positions are compared with Postgres."},
 
-	"dedupe.rotate": {text: "Age at which a new generation of the memory of events is opened."},
-	"dedupe.keep":   {text: "How long an event is remembered at least. The ledger never forgets, so this decides what a repeat costs, not whether it pays twice."},
+	"dedupe.rotate": {text: "Age at which a new generation of the memory of events is opened, by one of the workers."},
+	"dedupe.keep":   {text: "How long an event is remembered at least, 1 to 6 times dedupe.rotate, better more than kafka.retention + 24h. The ledger never forgets, so this decides what a repeat costs, not whether it pays twice."},
 
 	"log.level":  {text: "`debug`, `info`, `warn` or `error`."},
 	"log.format": {text: "`json`, `console`, or `auto`: console on a terminal."},

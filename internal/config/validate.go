@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
 	"hookledger/internal/broker"
+	"hookledger/internal/ledger/memory"
 	"hookledger/schema/provider"
 )
-
-// maxGenerations is how many closed generations the ring has room for beside the
-// open one and the one that is being emptied.
-const maxGenerations = 6
 
 // validate asks every package about its part and tells where each refused value
 // came from.
@@ -34,14 +32,36 @@ func (l *Loaded) validate() []error {
 }
 
 func (d *Dedupe) validate() error {
-	var errs []error
-	if d.Rotate <= 0 {
-		errs = append(errs, fmt.Errorf("dedupe.rotate is %s: set a positive duration such as 168h", d.Rotate))
-	} else if d.Keep < d.Rotate || d.Keep > maxGenerations*d.Rotate {
-		errs = append(errs, fmt.Errorf("dedupe.keep is %s: set between 1 and %d times dedupe.rotate (%s), the generations there is room for",
-			durationText(d.Keep), maxGenerations, durationText(d.Rotate)))
+	most := memory.MaxKept * d.Rotate
+	switch {
+	case d.Rotate <= 0 || most/memory.MaxKept != d.Rotate:
+		return fmt.Errorf("dedupe.rotate is %s: set a positive duration such as 168h", durationText(d.Rotate))
+	case d.Keep < d.Rotate:
+		return fmt.Errorf("dedupe.keep is %s, less than dedupe.rotate (%s): events are forgotten a whole generation at a time, and one holds those of dedupe.rotate; set dedupe.keep from %s to %s",
+			durationText(d.Keep), durationText(d.Rotate), durationText(d.Rotate), durationText(most))
+	case d.Keep > most:
+		return fmt.Errorf("dedupe.keep is %s, more than %d times dedupe.rotate (%s): of the %d generations one is open, one is being emptied, "+
+			"and the others would have to hold more; set dedupe.keep to at most %s, or dedupe.rotate to at least %s",
+			durationText(d.Keep), memory.MaxKept, durationText(d.Rotate), memory.Generations, durationText(most),
+			durationText((d.Keep+memory.MaxKept-1)/memory.MaxKept))
 	}
-	return errors.Join(errs...)
+	return nil
+}
+
+// segmentAge is how much longer than kafka.retention a record can stay in the topic:
+// retention removes whole segments, and the topic is created with segments of at most
+// this age.
+const segmentAge = 24 * time.Hour
+
+// MemoryWarning says that events are forgotten while the topic may still hold them, so
+// that a replay meets the ledger's walls alone; empty if they are not.
+func (c *Config) MemoryWarning() string {
+	if c.Dedupe.Keep >= c.Kafka.Retention+segmentAge {
+		return ""
+	}
+	return fmt.Sprintf("dedupe.keep (%s) is less than kafka.retention + 24h (%s): a replay reaches events that are forgotten. "+
+		"No money moves twice, but such events cost more, and those that were ignored are mapped by today's configuration; raise dedupe.keep, and dedupe.rotate with it",
+		durationText(c.Dedupe.Keep), durationText(c.Kafka.Retention+segmentAge))
 }
 
 func (l *Log) validate() error {

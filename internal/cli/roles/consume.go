@@ -66,8 +66,10 @@ func NewWorker(ctx context.Context, cfg *config.Loaded, log zerolog.Logger, metr
 	if err := errors.Join(cfg.RequireDatabase(), cfg.RequireSources()); err != nil {
 		return nil, nil, err
 	}
-	if w := cfg.Kafka.Warning(); w != "" {
-		log.Warn().Msg(w)
+	for _, w := range []string{cfg.Kafka.Warning(), cfg.MemoryWarning()} {
+		if w != "" {
+			log.Warn().Msg(w)
+		}
 	}
 	if err := cfg.Kafka.CheckSecurity(); err != nil {
 		return nil, nil, app.Usage(err)
@@ -89,6 +91,7 @@ func NewWorker(ctx context.Context, cfg *config.Loaded, log zerolog.Logger, metr
 		Config:       cfg.Consume,
 		Kafka:        cfg.Kafka,
 		MaxBodyBytes: cfg.Ingest.MaxBodyBytes,
+		Memory:       consumer.Memory(cfg.Dedupe),
 		Ledger: ledger.New(pool, set.Map, ledger.Options{
 			StatementTimeout: cfg.Consume.StatementTimeout(),
 			LockTimeout:      cfg.Consume.LockTimeout(),
@@ -106,9 +109,9 @@ func NewWorker(ctx context.Context, cfg *config.Loaded, log zerolog.Logger, metr
 	return worker, pool, nil
 }
 
-// poolSize is what a worker needs: a connection for each applier, and three for checks
-// of positions, of the schema and at assignment.
-func poolSize(c consumer.Config) int { return max(c.Appliers, defaultAppliers) + 3 }
+// poolSize is what a worker needs: a connection for each applier, and four for checks
+// of positions, of the schema, at assignment and for the memory of events.
+func poolSize(c consumer.Config) int { return max(c.Appliers, defaultAppliers) + 4 }
 
 // defaultAppliers is what consumer takes for Appliers: 0 when the pool allows it.
 const defaultAppliers = 4
