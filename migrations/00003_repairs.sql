@@ -1,5 +1,5 @@
--- What operators do by hand and why: amendments of applied money, and the reason of an
--- acknowledgement.
+-- What operators do by hand, who and why: amendments of applied money, decisions about
+-- what is in quarantine or in conflict, and acknowledgements.
 
 -- +goose Up
 
@@ -30,12 +30,20 @@ create index ledger_entries_amendment on ledger_entries (amendment_id) where ame
 
 alter table incidents add column acknowledged_reason text;
 
+-- resolution is a word (replayed by a worker; retried, discarded by a person); these
+-- say which person, and why.
+alter table quarantined_events add column resolved_by text, add column resolved_reason text;
+alter table event_conflicts add column resolved_by text, add column resolved_reason text;
+
 grant select on amendments to hookledger_worker, hookledger_operator, hookledger_reader;
 grant insert on amendments to hookledger_operator;
 grant update (acknowledged_reason) on incidents to hookledger_operator;
+grant update (resolved_by, resolved_reason) on quarantined_events, event_conflicts to hookledger_operator;
 
 -- +goose Down
 
+alter table event_conflicts drop column resolved_by, drop column resolved_reason;
+alter table quarantined_events drop column resolved_by, drop column resolved_reason;
 alter table incidents drop column acknowledged_reason;
 drop index ledger_entries_amendment;
 drop table amendments;

@@ -234,19 +234,9 @@ func (w *writing) sums() ([]sum, error) {
 // commit adds to the balances, moves states, raises what surges, advances progress and
 // commits, all in one write. The guards of the statements stop it before COMMIT.
 func (w *writing) commit(ctx context.Context, t *transaction, surging []Incident) error {
-	sums, err := w.sums()
+	calls, err := w.effects()
 	if err != nil {
 		return err
-	}
-	var calls []call
-	if len(sums) > 0 {
-		calls = append(calls, accountAdds(sums))
-	}
-	if moved := w.movedStates(); len(moved) > 0 {
-		calls = append(calls, stateMoves(moved))
-	}
-	if len(w.sameEffect) > 0 {
-		calls = append(calls, call{query: queryOutcomes, args: []arg{textArg(SameEffect.String()), sortedKeys(w.sameEffect).arg()}})
 	}
 	for i := range surging {
 		calls = append(calls, call{query: queryRaiseSurge, args: surging[i].surgeArgs()})
@@ -264,6 +254,26 @@ func (w *writing) commit(ctx context.Context, t *transaction, surging []Incident
 		call{query: queryCommit},
 	)
 	return t.trip(ctx, calls...)
+}
+
+// effects adds to the balances, moves states, and corrects the outcomes of events whose
+// money others had told of.
+func (w *writing) effects() ([]call, error) {
+	sums, err := w.sums()
+	if err != nil {
+		return nil, err
+	}
+	var calls []call
+	if len(sums) > 0 {
+		calls = append(calls, accountAdds(sums))
+	}
+	if moved := w.movedStates(); len(moved) > 0 {
+		calls = append(calls, stateMoves(moved))
+	}
+	if len(w.sameEffect) > 0 {
+		calls = append(calls, call{query: queryOutcomes, args: []arg{textArg(SameEffect.String()), sortedKeys(w.sameEffect).arg()}})
+	}
+	return calls, nil
 }
 
 func accountAdds(sums []sum) call {
