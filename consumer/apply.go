@@ -51,6 +51,7 @@ func (s *session) applyBatch(b batch) outcome {
 func (s *session) settle(o outcome) {
 	if o.settled {
 		s.w.metrics.settled(o.done, time.Now())
+		s.flag(o)
 	}
 	if o.err != nil {
 		s.failed(o)
@@ -67,6 +68,20 @@ func (s *session) settle(o outcome) {
 		// Postgres may be another one than before.
 		s.check()
 		s.w.log.Info().Int32("partition", o.of.id).Msg("partition goes on")
+	}
+}
+
+// flag says what a person must look at. A flood of it is said in part.
+func (s *session) flag(o outcome) {
+	quarantined, conflicts := o.done.Count(ledger.Quarantined), o.done.Count(ledger.Conflict)
+	if quarantined > 0 || conflicts > 0 {
+		s.w.floods.Warn().Int32("partition", o.of.id).Int64("next", o.done.Next()).
+			Int64("quarantined", quarantined).Int64("conflicts", conflicts).
+			Msg("records wait for a person: see `hookledger quarantine list`")
+	}
+	for _, source := range o.done.Surging() {
+		s.w.floods.Warn().Str("source", source).
+			Msg("quarantine_surge: so many records of the source cannot be applied that its mapping is more likely wrong than they are")
 	}
 }
 

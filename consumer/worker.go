@@ -51,7 +51,9 @@ type Worker struct {
 	pool         *pgxpool.Pool
 	schema       func(context.Context) error
 	log          zerolog.Logger
-	metrics      *metrics
+	// floods is log for what can come with every batch: at most some lines a second.
+	floods  zerolog.Logger
+	metrics *metrics
 
 	memory        Memory
 	memoryMetrics *memoryMetrics
@@ -79,6 +81,7 @@ func New(d Deps) (*Worker, error) {
 		memory: d.Memory, memoryMetrics: newMemoryMetrics(d.Metrics),
 		log: d.Log.With().Str("component", "consumer").Logger(),
 	}
+	w.floods = w.log.Sample(&zerolog.BurstSampler{Burst: 5, Period: time.Second})
 	if w.cfg.Appliers == 0 {
 		w.cfg.Appliers = min(4, int(d.Pool.Config().MaxConns))
 	}

@@ -24,7 +24,8 @@ type Event struct {
 	Source string
 	// ID is the provider's identity of the event: opaque, 1–255 printable ASCII.
 	ID string
-	// Type is the provider's word for what happened; empty if it has none.
+	// Type is the provider's word for what happened. An event without one becomes a
+	// record of UnknownType.
 	Type string
 	// OccurredAt is the provider's time of the fact; zero if it gives none.
 	OccurredAt time.Time

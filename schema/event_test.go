@@ -54,7 +54,7 @@ func TestRecord_IsAsItWas(t *testing.T) {
 func TestDecodeRecord_ReturnsWhatHeadersWrote(t *testing.T) {
 	t.Parallel()
 	plain := sample()
-	bare := Event{Source: "acme", ID: "1", ReceivedAt: plain.ReceivedAt, Body: []byte{}, BodySHA256: sha256.Sum256(nil), BodyUnauthenticated: true}
+	bare := Event{Source: "acme", ID: "1", Type: UnknownType, ReceivedAt: plain.ReceivedAt, Body: []byte{}, BodySHA256: sha256.Sum256(nil), BodyUnauthenticated: true}
 	for _, e := range []Event{plain, bare} {
 		got, err := DecodeRecord(e.RecordKey(), e.Body, e.Headers())
 		if err != nil {
@@ -191,7 +191,7 @@ func TestMeaning_CheckRefusesWhatNoLedgerMayHold(t *testing.T) {
 		ReasonBadAccount: {
 			func(p *Posting) { p.Account = "" }, func(p *Posting) { p.Account = "a\x00" }, func(p *Posting) { p.Account = "a\x1b[31m" },
 			func(p *Posting) { p.Account = "\xff" }, func(p *Posting) { p.Account = "\ufffd" }, func(p *Posting) { p.Account = strings.Repeat("a", 256) },
-			func(p *Posting) { p.Contra = "" },
+			func(p *Posting) { p.Contra = "" }, func(p *Posting) { p.Account = "  " },
 		},
 		ReasonBadMovement: {func(p *Posting) { p.Movement = "" }, func(p *Posting) { p.Rule = "" }},
 		ReasonBadCurrency: {func(p *Posting) { p.Currency = "eur" }, func(p *Posting) { p.Currency = "" }},

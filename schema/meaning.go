@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -172,6 +173,9 @@ func checkText(s string) error {
 		return fmt.Errorf("has %d bytes, the most is %d", len(s), MaxAccountBytes)
 	case !utf8.ValidString(s):
 		return errors.New("is not UTF-8")
+	}
+	if strings.TrimSpace(s) == "" {
+		return errors.New("is blank")
 	}
 	for _, r := range s {
 		if unicode.IsControl(r) || r == utf8.RuneError {

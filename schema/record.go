@@ -35,8 +35,9 @@ const (
 	HeaderHLAuthenticated = "hl_body_authenticated"
 )
 
-// unknownType is ce_type, which CloudEvents requires, of an event without a type.
-const unknownType = "unknown"
+// UnknownType is the type of an event whose provider gives it none: CloudEvents
+// requires one.
+const UnknownType = "unknown"
 
 // ErrUnknownVersion says that a record was written in a format this program does
 // not know. The record is good; a program that knows the format can read it.
@@ -61,7 +62,7 @@ func (e *Event) RecordKey() []byte { return []byte(e.ID) }
 func (e *Event) Headers() []Header {
 	ceType := e.Type
 	if ceType == "" {
-		ceType = unknownType
+		ceType = UnknownType
 	}
 	hs := make([]Header, 0, 14+len(e.SignatureHeaders))
 	add := func(k, v string) { hs = append(hs, Header{k, []byte(v)}) }
@@ -105,9 +106,7 @@ func DecodeRecord(key, value []byte, headers []Header) (Event, error) {
 		case HeaderID:
 			e.ID = v
 		case HeaderType:
-			if v != unknownType {
-				e.Type = v
-			}
+			e.Type = v
 		case HeaderTime:
 			e.OccurredAt, timeErr = parseTime(h, timeErr)
 		case HeaderContentType:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"hookledger/schema"
@@ -158,7 +159,11 @@ func (r *run) transact(ctx context.Context, items []item, start int64) (_ Commit
 		return none, nil, classify(err)
 	}
 	r.ledger.surge.record(plan.items, w.newQuarantined)
-	return w.committed(), plan.wait, nil
+	done := w.committed()
+	for i := range surging {
+		done.surging = append(done.surging, strings.TrimPrefix(surging[i].Once, kindSurge+"/"))
+	}
+	return done, plan.wait, nil
 }
 
 func (p *plan) waiting() *WaitError {

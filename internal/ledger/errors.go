@@ -36,11 +36,11 @@ const (
 
 // Error says what waits and what mends it.
 func (e *WaitError) Error() string {
-	mend := "configure the source on this worker"
-	if e.Kind == KindUnknownVersion {
-		mend = "deploy a release that knows the version"
+	text := fmt.Sprintf("record at offset %d waits: %s: %s", e.Offset, e.Kind, e.Detail)
+	if e.Kind == KindUnknownSource {
+		return text + ": configure the source on this worker"
 	}
-	return fmt.Sprintf("record at offset %d waits: %s: %s: %s", e.Offset, e.Kind, e.Detail, mend)
+	return text // schema.ErrUnknownVersion says it
 }
 
 // dataError says that Postgres, or our own arithmetic, refuses what a record says.

@@ -93,6 +93,7 @@ type Committed struct {
 	outcomes    [outcomeCount]int64
 	bodyChanged int64
 	received    []time.Time
+	surging     []string
 }
 
 // Position is the partition of which the records were.
@@ -120,6 +121,10 @@ func (c Committed) BodyChanged() int64 { return c.bodyChanged }
 // offset order, as far as the record says. Delays are measured from it.
 func (c Committed) ReceivedAt() []time.Time { return c.received }
 
+// Surging names the sources that had more records in quarantine than a bad record or
+// two would explain. Each has an open incident quarantine_surge.
+func (c Committed) Surging() []string { return c.surging }
+
 // add makes c what c and a later transaction did together.
 func (c *Committed) add(later Committed) {
 	c.next = later.next
@@ -128,6 +133,7 @@ func (c *Committed) add(later Committed) {
 	}
 	c.bodyChanged += later.bodyChanged
 	c.received = append(c.received, later.received...)
+	c.surging = append(c.surging, later.surging...)
 }
 
 // Outcome is what became of a record.

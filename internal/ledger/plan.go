@@ -233,7 +233,7 @@ func (p *planner) refuseKnown(it *item, sameBody bool) {
 // unmapped sorts the errors of the mapper.
 func (p *planner) unmapped(it *item, err error, refuse func(reason, detail string)) (*WaitError, error) {
 	if errors.Is(err, schema.ErrUnknownSource) {
-		return &WaitError{KindUnknownSource, fmt.Sprintf("source %q", it.event.Source), it.record.Offset}, nil
+		return &WaitError{KindUnknownSource, fmt.Sprintf("source %.64q", it.event.Source), it.record.Offset}, nil
 	}
 	if reason, detail, ok := asMappingError(err); ok {
 		refuse(reason, detail)

@@ -239,4 +239,5 @@ select now(), $1, $2,
        $3 || '/' || (select count(*) from incidents
                       where starts_with(once_key, $3 || '/') and acknowledged_at is not null),
        $4
+ where not exists (select from incidents where starts_with(once_key, $3 || '/') and acknowledged_at is null)
     on conflict on constraint incidents_once do nothing`}
