@@ -9,6 +9,7 @@
 //     for, and never while it holds events. The ring does not wrap onto what it holds.
 //   - event_ring says that a generation is forgotten in the transaction in which its rows
 //     vanish. So whoever reads the rows first and the ring after knows what may be missing.
+//   - What a person discarded is never forgotten: it moves on to the open generation.
 //   - No DDL, nothing that grows with the number of events, and no right beyond those of
 //     the worker: TRUNCATE of a generation, UPDATE of event_ring.
 //   - Applying goes on. A rotation locks a row that applying only reads. Forgetting needs
@@ -44,5 +45,9 @@
 //   - A statement that began before a rotation may write into the generation that it
 //     found open, even after that one was forgotten. The row is found by its key as any
 //     other; before the generation is opened again it is emptied again.
+//   - An event that told of another event's money (same_effect) has no entry: once it is
+//     forgotten, its effect key alone stands in its way. Whoever changes a rule's key or
+//     its movement, and then replays beyond memory or is resent what is older, pays such an
+//     event anew. With keep above the topic's retention a replay does not reach that far.
 //   - Postgres's clock jumps ahead: what is due by it is done. Money does not notice.
 package memory

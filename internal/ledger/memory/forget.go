@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"hookledger/schema"
 )
 
 // waits is for how long each attempt to forget queues for its generation. Everybody who
@@ -94,6 +97,10 @@ func forget(ctx context.Context, pool *pgxpool.Pool, g int, update string, args 
 	if err != nil {
 		return false, err
 	}
+	discarded, err := discardedEvents(ctx, pool)
+	if err != nil {
+		return false, err
+	}
 	for _, wait := range waits {
 		if len(before) > 0 {
 			if err := sleep(ctx, slow); err != nil {
@@ -107,7 +114,7 @@ func forget(ctx context.Context, pool *pgxpool.Pool, g int, update string, args 
 				return false, &BusyError{g, still}
 			}
 		}
-		forgotten, err := attempt(ctx, pool, g, wait, update, args)
+		forgotten, err := attempt(ctx, pool, g, wait, discarded, update, args)
 		if !errors.Is(err, errHeld) {
 			return forgotten, err
 		}
@@ -121,7 +128,7 @@ func forget(ctx context.Context, pool *pgxpool.Pool, g int, update string, args 
 // errHeld says that others held the generation for longer than the attempt waited.
 var errHeld = errors.New("the generation is held")
 
-func attempt(ctx context.Context, pool *pgxpool.Pool, g int, wait time.Duration, update string, args []any) (forgotten bool, err error) {
+func attempt(ctx context.Context, pool *pgxpool.Pool, g int, wait time.Duration, discarded []string, update string, args []any) (forgotten bool, err error) {
 	err = inTransaction(ctx, pool, wait, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, queryLockRing, pgx.QueryExecModeExec); err != nil {
 			if isLockTimeout(err) {
@@ -133,14 +140,17 @@ func attempt(ctx context.Context, pool *pgxpool.Pool, g int, wait time.Duration,
 		if err != nil || tag.RowsAffected() == 0 {
 			return err
 		}
-		if _, err := tx.Exec(ctx, queryTruncate(g), pgx.QueryExecModeExec); err != nil {
-			if isLockTimeout(err) {
-				return errHeld
-			}
-			return err
+		if len(discarded) > 0 {
+			_, err = tx.Exec(ctx, queryCarry(g), pgx.QueryExecModeExec, discarded)
 		}
-		forgotten = true
-		return nil
+		if err == nil {
+			_, err = tx.Exec(ctx, queryTruncate(g), pgx.QueryExecModeExec)
+		}
+		if isLockTimeout(err) {
+			return errHeld
+		}
+		forgotten = err == nil
+		return err
 	})
 	if errors.Is(err, errElsewhere) {
 		return false, nil
@@ -154,6 +164,26 @@ var errElsewhere = errors.New("another one is at it")
 func isLockTimeout(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.Code == codeLockNotAvailable
+}
+
+// discardedEvents returns the keys of the events that a person decided against. They have
+// no entry that would stand in their way, so they are never forgotten: they are few, and
+// move to the open generation. One that is discarded after this has its row there already.
+func discardedEvents(ctx context.Context, pool *pgxpool.Pool) ([]string, error) {
+	rows, err := pool.Query(ctx, queryDiscarded, pgx.QueryExecModeExec)
+	if err != nil {
+		return nil, fmt.Errorf("read discarded events: %w", err)
+	}
+	keys, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (string, error) {
+		var e schema.Event
+		err := row.Scan(&e.Source, &e.ID)
+		key := e.Key()
+		return hex.EncodeToString(key[:]), err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read discarded events: %w", err)
+	}
+	return keys, nil
 }
 
 // holders returns the transactions that have a lock on generation g.

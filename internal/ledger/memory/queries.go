@@ -46,6 +46,27 @@ update event_ring
    set forgotten_count = forgotten_count + 1
  where ($1 - oldest_generation + 8) % 8 > (open_generation - oldest_generation + 8) % 8`
 
+// queryDiscarded: events that a person decided against.
+// Index: none; quarantine holds what people look through.
+const queryDiscarded = `
+select distinct source, event_id
+  from quarantined_events
+ where resolution = 'discarded' and source is not null and event_id is not null`
+
+// queryCarry gives those events among $1 that stand as discarded in generation g a row in
+// the open one. Index: processed_events_N_pkey.
+func queryCarry(g int) string {
+	return `
+insert into processed_events
+       (generation, processed_at, topic, partition, "offset", event_key, source, event_id, type, outcome, meaning,
+        occurred_at, received_at, body_sha256)
+select (select open_generation from event_ring), processed_at, topic, partition, "offset", event_key, source, event_id, type, outcome, meaning,
+       occurred_at, received_at, body_sha256
+  from ` + table(g) + `
+ where event_key = any ($1::text[]::uuid[]) and outcome = 'discarded'
+    on conflict do nothing`
+}
+
 // queryHolders: which transactions have locks on the table $1. A virtual transaction
 // names one transaction, a pid only its session. Others' activity may be hidden.
 const queryHolders = `
