@@ -70,7 +70,7 @@ var meanings = map[string]meaning{
 	"sources":            {text: "The webhook endpoints. The variable holds the list as YAML or JSON."},
 	"sources[].name":     {text: "Last part of the URL: POST /webhooks/NAME."},
 	"sources[].key":      {text: "Immutable identity in topic and ledger, default the name. A renamed source keeps its old name here, so that nobody is paid twice."},
-	"sources[].provider": {text: "`stripe`, `standardwebhooks` or `generic`."},
+	"sources[].provider": {text: "Who sends: one of the providers below, or `generic`."},
 	"sources[].account":  {text: "Path of the account in an event; of several, the first that leads to a value."},
 	"sources[].currency": {text: "Currency of events that do not say one, such as EUR; default: they go to quarantine."},
 	"sources[].trust":    {text: "Where the signature does not cover the whole body: `signed_fields_only` (default), or `body` for who checks otherwise."},
@@ -107,7 +107,7 @@ var meanings = map[string]meaning{
 
 	"sources[].event.body":        {text: "`json` (default) or `form`."},
 	"sources[].event.items":       {text: "Path of the list of events, where a delivery carries several; other paths start at an item."},
-	"sources[].event.id":          {text: "Identity: a path, {header: h}, or {derive: [paths]} where the provider has none."},
+	"sources[].event.id":          {text: "Identity: a path, {header: h}, or where the provider has none {derive: [paths]} or {join: [paths]}."},
 	"sources[].event.type":        {text: "Type: a path, {header: h} or {const: c}."},
 	"sources[].event.time":        {text: "Time of the fact: a path."},
 	"sources[].event.time_format": {text: "`rfc3339`, `unix` or `unix_ms`; default: a text is RFC 3339, a number unix seconds."},
