@@ -84,6 +84,8 @@ need-test-tools:
 	need java default-jre-headless; \
 	need mvn maven; \
 	need kcat kcat; \
+	need promtool prometheus; \
+	need prometheus prometheus; \
 	need python3 python3-venv; \
 	if [ '$(RACE)' = 1 ]; then \
 		command -v gcc >/dev/null || command -v clang >/dev/null || command -v cc >/dev/null || { \

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -54,6 +55,7 @@ type Worker struct {
 	// floods is log for what can come with every batch: at most some lines a second.
 	floods  zerolog.Logger
 	metrics *metrics
+	outlook *outlook
 
 	memory        Memory
 	memoryMetrics *memoryMetrics
@@ -86,6 +88,7 @@ func New(d Deps) (*Worker, error) {
 		w.cfg.Appliers = min(4, int(d.Pool.Config().MaxConns))
 	}
 	w.metrics = newMetrics(d.Metrics, w)
+	w.outlook = newOutlook(d.Metrics)
 	w.options = append(broker.Options(d.Kafka, d.Log), d.options...)
 	var err error
 	if w.admin, err = kgo.NewClient(w.options...); err != nil {
@@ -104,7 +107,10 @@ func (w *Worker) Run(ctx context.Context) error {
 	probed := make(chan struct{})
 	go func() { // ends with Run
 		defer close(probed)
+		var both sync.WaitGroup
+		both.Go(func() { w.watchOutlook(probing) })
 		w.probe(probing)
+		both.Wait()
 	}()
 	defer func() {
 		stopProbing()
