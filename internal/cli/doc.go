@@ -16,7 +16,7 @@
 //	                           ├─ setup        config, migrate, topics, version
 //	                           ├─ books        accounts, events, verify
 //	                           ├─ replay       replay
-//	                           └─ repair       incidents
+//	                           └─ repair       incidents, quarantine
 //
 // # Failure modes
 //
