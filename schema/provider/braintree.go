@@ -158,6 +158,9 @@ func readXML(text []byte) (*schema.Value, error) {
 			}
 		}
 	}
+	if len(root) == 0 {
+		return nil, errors.New("the payload is not XML")
+	}
 	encoded, err := json.Marshal(root)
 	if err != nil {
 		return nil, fmt.Errorf("read XML: %w", err)

@@ -139,6 +139,8 @@ func TestProviders_FromTheWireToTheBalance(t *testing.T) {
 	defer db.Close(ctx)
 	testkit.Eventually(t, 30*time.Second, func() error { return w.compare(ctx, db) })
 	w.run(t, "verify")
+	w.internet.mu.Lock()
+	defer w.internet.mu.Unlock()
 	for _, asked := range w.internet.asked {
 		if asked != "CONNECT api.paypal.com:443" && asked != "CONNECT production.plaid.com:443" {
 			t.Errorf("the product asked %s", asked)
