@@ -28,6 +28,8 @@ type childOptions struct {
 	URL, Listen, Health string
 	ClaimTTL, KeyTTL    time.Duration
 	MaxConns            int
+	// Quiet leaves out what runs beside requests, so that a gate sees requests alone.
+	Quiet bool
 }
 
 func TestMain(m *testing.M) {
@@ -74,6 +76,10 @@ func runChild(text string) error {
 			}
 		}))
 	}()
+	if o.Quiet {
+		s.watch.state.Store(new(error))
+		return s.http.Serve(s.listener)
+	}
 	return s.Run(ctx)
 }
 

@@ -78,9 +78,7 @@ func neverCancel(c *pgconn.Config) {
 // between two statements holds no lock, because there is no between.
 type trip struct {
 	batch pgx.Batch
-	// patient: COMMIT waits for the disk and for the standby, however long they take.
-	patient bool
-	steps   []step
+	steps []step
 }
 
 type step struct {
@@ -171,7 +169,7 @@ func (d *database) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 // before it is written has lost only that somebody meant to work, and the work itself,
 // which is waited for, is written behind it or not at all.
 func (d *database) begin(conn *pgxpool.Conn, waitForDisk bool) *trip {
-	t := &trip{patient: waitForDisk}
+	t := &trip{}
 	commit := "off"
 	if waitForDisk {
 		commit = "on"
@@ -194,9 +192,6 @@ func hasTransactionTimeout(conn *pgxpool.Conn) bool {
 // run sends t and a COMMIT and reads every result. A *tripError is its only error. The
 // connection is fit for another trip afterwards, or closed.
 func (t *trip) run(ctx context.Context, conn *pgxpool.Conn) error {
-	if t.patient {
-		t.add("settings", queryPatient)
-	}
 	t.add(stepCommit, queryCommit)
 	failed := t.send(ctx, conn.Conn())
 	pg := conn.Conn().PgConn()

@@ -87,27 +87,18 @@ func TestCommit_WaitingForTheStandbyIsNotCancelled(t *testing.T) {
 	b.lawful()
 }
 
+// setStandby sets the name of the standby that COMMIT waits for, and waits until it does.
 func setStandby(t *testing.T, b *bundle, name string) {
 	t.Helper()
-	conn, err := b.pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Release()
-	for _, sql := range []string{
-		`set synchronous_commit = local`,
-		`alter system set synchronous_standby_names = '` + name + `'`,
-		`select pg_reload_conf()`,
-		`reset synchronous_commit`,
-	} {
-		if _, err := conn.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
-	}
+	b.exec(`alter system set synchronous_standby_names = '` + name + `'`)
+	b.exec(`select pg_reload_conf()`)
+	// The checkpointer switches the waiting on and off. What waits is left to itself.
 	testkit.Eventually(t, 10*time.Second, func() error {
-		var got string
-		if err := conn.QueryRow(t.Context(), `select current_setting('synchronous_standby_names')`).Scan(&got); err != nil || got != name {
-			return fmt.Errorf("synchronous_standby_names is %q %v", got, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		_, err := b.pool.Exec(ctx, `select pg_logical_emit_message(true, 'test', '')`)
+		if waits := err != nil; waits != (name != "") {
+			return fmt.Errorf("COMMIT waits: %v", waits)
 		}
 		return nil
 	})
@@ -154,6 +145,13 @@ func TestPostgres_KilledAndRestarted(t *testing.T) {
 					answered[key] = ""
 				}
 				mu.Unlock()
+				for r.code == 503 && b.server.Ready() != nil {
+					select { // a few keys that were refused are enough
+					case <-time.After(20 * time.Millisecond):
+					case <-stop:
+						return
+					}
+				}
 			}
 		})
 	}
@@ -235,4 +233,16 @@ func TestRole_IsEnough(t *testing.T) {
 		}
 	}
 	b.lawful()
+}
+
+func TestPool_SendsNoCancelRequest(t *testing.T) {
+	t.Parallel()
+	conn, err := openPool(t, testkit.PostgresURL(t), 1).Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	if err := conn.Conn().PgConn().CancelRequest(t.Context()); !errors.Is(err, errNoCancel) {
+		t.Errorf("got %v, want errNoCancel", err)
+	}
 }

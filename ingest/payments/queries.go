@@ -11,11 +11,9 @@ package payments
 // have as its default, a row that changed meanwhile is an error instead of news.
 const queryBegin = `begin isolation level read committed`
 
-// queryPatient comes before a COMMIT that waits for the disk and the standby: a COMMIT
-// that a timeout cancels while it waits has committed, but on one machine. It is a
-// utility statement because those cost least.
-const queryPatient = `set local statement_timeout = 0`
-
+// No timeout ends a COMMIT that waits for its standby: Postgres stops the clock of
+// statement_timeout before it commits (15), and only a cancel request, which our pool
+// does not send, would let it through unreplicated.
 const queryCommit = `commit`
 
 // querySettings end with the transaction, so that a pooler may give its connection to
