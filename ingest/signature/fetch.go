@@ -126,9 +126,9 @@ func (t *Trust) get(method, address string, body []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	defer response.Body.Close()
-	switch {
-	case response.StatusCode == http.StatusOK:
-	case response.StatusCode == http.StatusBadRequest || response.StatusCode == http.StatusNotFound || response.StatusCode == http.StatusGone:
+	switch response.StatusCode {
+	case http.StatusOK:
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusGone:
 		return nil, errNoKey
 	default:
 		return nil, fmt.Errorf("%w: the provider answered %d", ErrUnavailable, response.StatusCode)

@@ -85,7 +85,7 @@ func (s shellSignature) names() []string {
 	return names
 }
 
-func (s *hmacScheme) snippet(m shellMessage) (shellSignature, error) {
+func (s *hmacScheme) snippet(m shellMessage) (shellSignature, error) { //nolint:unparam // As scripting has it.
 	out := shellSignature{encoding: s.sig.Encoding}
 	for _, part := range s.parts {
 		switch part.Name {
@@ -114,7 +114,7 @@ func (s *hmacScheme) snippet(m shellMessage) (shellSignature, error) {
 	return out, nil
 }
 
-func (s stripeScheme) snippet(shellMessage) (shellSignature, error) {
+func (s stripeScheme) snippet(shellMessage) (shellSignature, error) { //nolint:unparam // As scripting has it.
 	return shellSignature{
 		text: `"$t.$body"`, encoding: "hex",
 		headers: []shellHeader{{s.sig.Header, `"t=$t,v1=$sig"`}},

@@ -60,7 +60,7 @@ func (s standardScheme) read(r Request) ([]claim, error) {
 	known := 0
 	for entry := range strings.SplitSeq(list, " ") {
 		version, encoded, _ := strings.Cut(entry, ",")
-		size := 0
+		var size int
 		switch version {
 		case "v1":
 			size = sha256.Size

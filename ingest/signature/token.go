@@ -29,7 +29,7 @@ func (s tokenScheme) read(r Request) ([]claim, error) {
 	return []claim{{signatures: []signature{{value: sum[:]}}}}, nil
 }
 
-func (s tokenScheme) sign(l lock, m *Message) error {
+func (s tokenScheme) sign(l lock, m *Message) error { //nolint:unparam // As signing has it.
 	m.Header.Set(s.sig.Header, l.(*tokenLock).token)
 	return nil
 }

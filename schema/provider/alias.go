@@ -2,8 +2,8 @@ package provider
 
 import "hookledger/schema/source"
 
-// The names under which callers know the types of package source.
-type (
+// Config and the others are the names under which callers know the types of package source.
+type ( //nolint:revive // One sentence is for all of them.
 	Config          = source.Config
 	SecretConfig    = source.SecretConfig
 	SignatureConfig = source.SignatureConfig

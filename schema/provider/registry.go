@@ -15,7 +15,7 @@ var definitions = map[string]*source.Definition{}
 
 // register adds a provider. It is called from the declaration of a variable in the
 // provider's file, so that adding a provider touches no other file.
-func register(d source.Definition) *source.Definition {
+func register(d source.Definition) *source.Definition { //nolint:unparam // With a result, the declaration of a variable can call it.
 	if definitions[d.Name] != nil {
 		panic("provider " + d.Name + " is registered twice")
 	}

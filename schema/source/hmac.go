@@ -67,10 +67,10 @@ func tunePairs(sig *Signature, c SignatureConfig, p *Problems) {
 	if strings.ContainsAny(c.Pairs.Signature+c.Pairs.Time, ",;= ") {
 		p.Add("signature.pairs", "names parts, without separators and blanks")
 	}
-	switch {
-	case c.Pairs.Signature == "":
+	switch c.Pairs.Signature {
+	case "":
 		p.Add("signature.pairs.signature", "is missing; it names the parts that are signatures, such as v1")
-	case c.Pairs.Signature == c.Pairs.Time:
+	case c.Pairs.Time:
 		p.Add("signature.pairs.time", "is the name of the signatures too")
 	}
 	if c.Prefix != "" {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -130,7 +129,7 @@ sources:
 	headers := write("headers", lines+"X-Signature: "+mac+"\r\n\r\n")
 	unsigned := write("unsigned", lines)
 	forged := write("forged", lines+"X-Signature: "+strings.Repeat("00", 32)+"\r\n")
-	jsonHeaders, err := json.Marshal(map[string][]string(http.Header(m.Header)))
+	jsonHeaders, err := json.Marshal(map[string][]string(m.Header))
 	if err != nil {
 		t.Fatal(err)
 	}
