@@ -24,6 +24,8 @@ type Config struct {
 	// the sender's address.
 	TrustedProxies []string `yaml:"trusted_proxies"`
 
+	// MaxConnections is how many connections are served at once; more wait.
+	MaxConnections int `yaml:"max_connections"`
 	// MaxBodyBytes is the largest body accepted; a larger one is answered 413.
 	MaxBodyBytes int `yaml:"max_body_bytes"`
 	// MaxInflightBytes bounds the bodies being received and checked at once. Beyond it
@@ -50,6 +52,9 @@ func DefaultConfig() Config {
 		Listen: ":8080",
 		Admin:  "127.0.0.1:9090",
 		// The largest webhooks documented are below 256 KiB.
+		// 16 KiB each before a byte of body, so 128 MiB in an attack; four times what 2,000
+		// slow senders hold.
+		MaxConnections:   8192,
 		MaxBodyBytes:     1 << 20,
 		MaxInflightBytes: 64 << 20,
 		// Providers give up after 5 to 30 s; an answer in time lets them repeat sooner.
@@ -76,6 +81,9 @@ func (c *Config) Validate() error {
 		if _, err := readNetwork(text); err != nil {
 			refuse("ingest.trusted_proxies[%d] is %.60q: set an address or a network, such as 10.0.0.0/8", i, text)
 		}
+	}
+	if c.MaxConnections < 1 || c.MaxConnections > 1<<20 {
+		refuse("ingest.max_connections is %d: set 1 to 1048576, and LimitNOFILE of the process above it", c.MaxConnections)
 	}
 	if c.MaxBodyBytes < 1<<10 || c.MaxBodyBytes > 64<<20 {
 		refuse("ingest.max_body_bytes is %d: set 1KiB to 64MiB", c.MaxBodyBytes)

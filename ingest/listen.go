@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/net/netutil"
 )
 
 // Limits of the public listener. A delivery of 1 MiB within 15 s needs 70 KiB/s. A
@@ -19,7 +20,7 @@ const (
 
 func (s *Server) httpServer() *http.Server {
 	h := &http.Server{
-		Handler:           s.routes(),
+		Handler:           lastOfItsConnection(s.routes()),
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		// The answer comes at the latest when the ack timeout is over.
@@ -38,12 +39,27 @@ func (s *Server) httpServer() *http.Server {
 	return h
 }
 
+// lastOfItsConnection closes a connection after a request whose end another parser may
+// see elsewhere: one in chunks, whose Content-Length net/http has taken away if it had
+// both, and one of HTTP/1.0, whose Transfer-Encoding it has. What follows on such a
+// connection may be nobody's request (RFC 9112, section 6.1).
+func lastOfItsConnection(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if len(r.TransferEncoding) > 0 || !r.ProtoAtLeast(1, 1) {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // serve answers until the server is shut down.
 func (s *Server) serve() error {
+	// Beyond the limit a connection waits in the kernel, where it costs next to nothing.
+	limited := netutil.LimitListener(s.listener, s.config.MaxConnections)
 	if s.certificate != nil {
-		return s.http.ServeTLS(s.listener, "", "")
+		return s.http.ServeTLS(limited, "", "")
 	}
-	return s.http.Serve(s.listener)
+	return s.http.Serve(limited)
 }
 
 // debugWriter gives the lines of net/http, which quote what clients send, to the log

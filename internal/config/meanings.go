@@ -44,6 +44,7 @@ var meanings = map[string]meaning{
 	"ingest.trusted_proxies":      {text: "Addresses and networks of proxies in front. From them X-Forwarded-For is believed, for providers told by their address."},
 	"ingest.tls.cert_file":        {text: "Certificate of the public address, with its chain, in PEM; read again when it changes. None: something in front speaks TLS."},
 	"ingest.tls.key_file":         {text: "Key of that certificate, in PEM."},
+	"ingest.max_connections":      {text: "Most connections served at once; more wait to be accepted.", unit: "connections"},
 	"ingest.max_body_bytes":       {text: "Largest body accepted; a larger one is answered 413.", unit: unitBytes},
 	"ingest.max_inflight_bytes":   {text: "Bound of the bodies being received and checked at once; beyond it the answer is 503.", unit: unitBytes},
 	"ingest.ack_timeout":          {text: "How long the broker may take before the delivery is answered 503."},
