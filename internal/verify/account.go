@@ -25,6 +25,8 @@ type seen struct {
 	key        schema.EventKey
 	hash       [32]byte
 	receivedAt time.Time
+	// occurredAt is zero where the event does not say.
+	occurredAt time.Time
 	// lies says that the value does not match the hash in the record's own header.
 	lies bool
 }
@@ -47,7 +49,7 @@ type accounting struct {
 	mismatched finding
 	// byLedger: the event's row was forgotten, its entry stands.
 	byLedger finding
-	// forgotten: received before the memory of events begins, and without an entry.
+	// forgotten: perhaps known before the memory of events begins, and without an entry.
 	forgotten finding
 	// changed: a known event with other bytes and no conflict on record.
 	changed finding
@@ -156,7 +158,7 @@ func (b *batch) see(rec *kgo.Record) seen {
 	var decode *schema.DecodeError
 	return seen{
 		partition: rec.Partition, offset: rec.Offset,
-		source: e.Source, id: e.ID, key: e.Key(), hash: e.BodySHA256, receivedAt: e.ReceivedAt,
+		source: e.Source, id: e.ID, key: e.Key(), hash: e.BodySHA256, receivedAt: e.ReceivedAt, occurredAt: e.OccurredAt,
 		lies: errors.As(err, &decode) && decode.Reason == "body_hash_mismatch",
 	}
 }
@@ -221,7 +223,7 @@ func (b *batch) judge(s *seen, t trace, mem memory) {
 		// The money moved, exactly as the entry says. Whether the event's row had
 		// to be there is the business of CheckEntries.
 		b.byLedger.add(s.id, name)
-	case mem.mayHaveForgotten(s.receivedAt):
+	case mem.mayHaveForgotten(s):
 		b.forgotten.add(s.id, name)
 	default:
 		b.miss(s, name)

@@ -58,8 +58,10 @@
 //     for by the ledger alone. Whether the row may be gone is judged by CheckEntries:
 //     yes before the memory of events begins, with clockSlack between clocks, no after.
 //     This rests on a row lying in the generation that was open when its entries came.
-//   - An event without row and entry, received before memory begins, was ignored
-//     then or was never there; nobody can tell any more, so it is a note (forgotten).
+//   - An event without row and entry that occurred, or was received, before memory
+//     begins was ignored then or was never there; nobody can tell any more, so it is a
+//     note (forgotten). When it occurred counts, because a repeat is received later
+//     than what it repeats, leaves no row, and outlives it.
 //   - An entry of a payment is founded if it is one of the two legs that the payment's
 //     row tells of; one of an amendment if the amendment's row is there. And back: a
 //     payment has both its legs, an amendment an entry.
@@ -78,6 +80,9 @@
 //     that mean the same, and lies at the very offset its row names: a false finding
 //     of CheckHashes. Rows do not hold the topic's ID;
 //     three rare things at once.
+//   - An event that moves no money and does not say when it occurred is sent again just
+//     before its row is forgotten: a false finding of CheckRecords until that repeat
+//     leaves the topic, or is read again.
 //
 // # Where it grows
 //

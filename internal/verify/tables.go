@@ -155,8 +155,14 @@ func (m memory) vouchesFrom() time.Time {
 	return m.begins.Add(clockSlack)
 }
 
-// mayHaveForgotten says whether the row of an event received at t may be gone. An
-// event is processed after it is received, so one received within memory has one.
-func (m memory) mayHaveForgotten(t time.Time) bool {
-	return !m.begins.IsZero() && t.Before(m.vouchesFrom())
+// mayHaveForgotten says whether the row of an event may be gone. A row lies in the
+// generation that was open when the event was first processed, which was after it was
+// received for the first time, which was after it occurred. A record that repeats an
+// event leaves no row: when it was received itself is not enough to expect one.
+func (m memory) mayHaveForgotten(s *seen) bool {
+	first := s.receivedAt
+	if !s.occurredAt.IsZero() && s.occurredAt.Before(first) {
+		first = s.occurredAt
+	}
+	return !m.begins.IsZero() && first.Before(m.vouchesFrom())
 }
