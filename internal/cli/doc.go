@@ -15,6 +15,7 @@
 //	                           ├─ sender       play a provider
 //	                           ├─ setup        config, migrate, topics, version
 //	                           ├─ books        accounts, events, verify
+//	                           ├─ lag          lag
 //	                           ├─ replay       replay
 //	                           └─ repair       incidents, quarantine
 //

@@ -15,11 +15,16 @@
 // an incident, and moves the offsets. The workers do the rest: their position rules
 // see the rewind, and the ledger lets each event in once, so a replay moves no money.
 //
+// A LagReader reads commits, then progress, then the ends of the log, so that nothing
+// looks behind that is not; then the oldest record of each partition that is behind, for
+// its age. The rate comes from two looks.
+//
 // # Failure modes
 //
 // A reset forward cannot skip: the workers start where Postgres stands and say so
 // (progress_behind). A target below the log's start means its start. If Kafka cannot
-// be asked about one partition, nothing is planned. If the offsets could not be moved
+// be asked about one partition, nothing is planned. A lag whose oldest records did not
+// come in time has no age, and one whose positions went back has no rate. If the offsets could not be moved
 // after the reason was written, the incident stands alone, which is harmless; the
 // command says that it failed.
 package ops
