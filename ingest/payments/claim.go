@@ -60,6 +60,8 @@ func (d *door) claimKey(ctx context.Context, conn *pgxpool.Conn, r *request) (*c
 	for range maxLooks {
 		s, err := d.look(ctx, conn, r)
 		switch {
+		case changedMeanwhile(err):
+			continue
 		case err != nil:
 			return nil, nil, busyIfLocked(err)
 		case s == nil:
@@ -84,6 +86,8 @@ func (d *door) claimKey(ctx context.Context, conn *pgxpool.Conn, r *request) (*c
 		}
 		c, err := d.takeOver(ctx, conn, r)
 		switch {
+		case changedMeanwhile(err):
+			continue
 		case err != nil:
 			return nil, nil, busyIfLocked(err)
 		case c != nil:
@@ -94,6 +98,13 @@ func (d *door) claimKey(ctx context.Context, conn *pgxpool.Conn, r *request) (*c
 		// did, so one more look is enough.
 	}
 	return nil, nil, errInProgress
+}
+
+// changedMeanwhile tells whether err only says that the row changed since the snapshot,
+// which is an error where the default level of transactions is not READ COMMITTED.
+func changedMeanwhile(err error) bool {
+	var t *tripError
+	return errors.As(err, &t) && t.code() == codeSerialization
 }
 
 // busyIfLocked makes a wait for a lock that took too long what it means: somebody else
@@ -109,7 +120,7 @@ func busyIfLocked(err error) error {
 // look reads the key's row, or makes it. Nil: somebody else made it meanwhile.
 func (d *door) look(ctx context.Context, conn *pgxpool.Conn, r *request) (*standing, error) {
 	var found *standing
-	t := d.db.begin(conn, false)
+	t := d.db.beginClaim(conn)
 	t.addRows("claim", func(row pgx.CollectableRow) error {
 		s := &standing{}
 		found = s
@@ -128,7 +139,7 @@ func (d *door) look(ctx context.Context, conn *pgxpool.Conn, r *request) (*stand
 // not to be taken any more.
 func (d *door) takeOver(ctx context.Context, conn *pgxpool.Conn, r *request) (*claim, error) {
 	var c *claim
-	t := d.db.begin(conn, false)
+	t := d.db.beginClaim(conn)
 	t.addRows("take over", func(row pgx.CollectableRow) error {
 		c = &claim{}
 		return row.Scan(&c.attempt, &c.at)
@@ -145,7 +156,7 @@ func (d *door) takeOver(ctx context.Context, conn *pgxpool.Conn, r *request) (*c
 // release gives c back after its work was rolled back, so that the next request need
 // not wait until it is stale. If that fails, it does wait.
 func (d *door) release(ctx context.Context, conn *pgxpool.Conn, r *request, c *claim) error {
-	t := d.db.begin(conn, false)
+	t := d.db.beginClaim(conn)
 	t.add("release", queryRelease, r.client, r.key, c.attempt)
 	return t.run(ctx, conn)
 }

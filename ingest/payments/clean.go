@@ -67,7 +67,7 @@ func (c *cleaner) batch(ctx context.Context) (int, error) {
 		from = pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
 	}
 	n, last := 0, pgtype.Timestamptz{}
-	t := c.door.db.begin(conn, false)
+	t := c.door.db.beginClaim(conn)
 	t.addRows("remove expired keys", func(row pgx.CollectableRow) error { return row.Scan(&n, &last) }, queryClean, from, cleanBatch)
 	if err := t.run(ctx, conn); err != nil {
 		return 0, fmt.Errorf("clean: %w", err)

@@ -60,12 +60,12 @@ func (c *crashing) settled(key, body string) reply {
 	return r
 }
 
-// A request takes two transactions: begin, settings, claim, commit; begin, settings,
-// answer and payment, entries, accounts, commit. The process is killed before
+// A request takes two transactions: settings, claim; begin, settings, answer and payment,
+// entries and accounts, commit. The process is killed before
 // each of these statements, and after the last.
 func TestCrash_KilledBeforeEveryStatement(t *testing.T) {
 	t.Parallel()
-	const statements = 10
+	const statements = 7
 	c := setupCrashing(t, childOptions{})
 	for n := 1; n <= statements; n++ {
 		key, body := fmt.Sprint("k", n), payment("shop:1", "x", int64(100+n))
@@ -97,7 +97,7 @@ func TestCrash_KilledAfterCommit(t *testing.T) {
 	c := setupCrashing(t, childOptions{})
 	before := c.payments()
 	body := payment("shop:1", "x", 7)
-	c.gate.cutAt(is(queryCommit, 2))
+	c.gate.cutAt(is(queryCommit, 1))
 	answer := postAsync(c.child.base, "k", body)
 	testkit.Eventually(t, 10*time.Second, func() error {
 		if got := c.payments() - before; got != 1 {
@@ -118,7 +118,7 @@ func TestCrash_CommitAnswerLostIsResolvedByTheNextRequest(t *testing.T) {
 	t.Parallel()
 	c := setupCrashing(t, childOptions{ClaimTTL: 20 * time.Second})
 	body := payment("shop:1", "x", 7)
-	c.gate.cutAt(is(queryCommit, 2))
+	c.gate.cutAt(is(queryCommit, 1))
 	r := await(t, postAsync(c.child.base, "k", body), "an answer")
 	if r.err != nil || r.code != 503 || r.problem() != "unknown-outcome" {
 		t.Fatalf("got %s %v, want 503 unknown-outcome", r, r.err)
@@ -161,8 +161,8 @@ func TestFence_PausedWorkerChangesNothing(t *testing.T) {
 			c := setupCrashing(t, o.child)
 			first := payment("shop:1", "x", 7)
 			before := c.payments()
-			// The second begin is that of the work: the claim is made.
-			s := c.gate.holdAt(t, is(queryBegin, 2))
+			// The work begins: the claim is made.
+			s := c.gate.holdAt(t, is(queryBegin, 1))
 			answer := postAsync(c.child.base, "k", first)
 			await(t, s.reached, "the work")
 			c.child.Signal(syscall.SIGSTOP)
@@ -192,7 +192,7 @@ func TestFence_KeyRemovedAndClaimedAnew(t *testing.T) {
 	t.Parallel()
 	c := setupCrashing(t, childOptions{ClaimTTL: 20 * time.Second})
 	before := c.payments()
-	s := c.gate.holdAt(t, is(queryBegin, 2))
+	s := c.gate.holdAt(t, is(queryBegin, 1))
 	answer := postAsync(c.child.base, "k", payment("shop:1", "x", 7))
 	await(t, s.reached, "the work")
 	c.exec(`delete from idempotency_keys where key = 'k'`)
@@ -217,7 +217,7 @@ func TestCrash_PausedInsideTheWork(t *testing.T) {
 	c.fund("shop:2", 1000)
 	before := c.payments()
 	body := payment("shop:1", "x", 7)
-	s := c.gate.holdAt(t, is(queryCommit, 2)) // all is written
+	s := c.gate.holdAt(t, is(queryCommit, 1)) // all is written
 	answer := postAsync(c.child.base, "k", body)
 	await(t, s.reached, "the end of the work")
 	c.child.Signal(syscall.SIGSTOP)

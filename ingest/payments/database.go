@@ -74,11 +74,15 @@ func neverCancel(c *pgconn.Config) {
 	}
 }
 
-// trip is a transaction that travels in one write, COMMIT included: a client that stops
-// between two statements holds no lock, because there is no between.
+// trip is a transaction that travels in one write: a client that stops between two
+// statements holds no lock, because there is no between.
 type trip struct {
 	batch pgx.Batch
 	steps []step
+	// explicit: begun at READ COMMITTED and ended by COMMIT. Otherwise the end of the
+	// write ends the transaction, at the level that is the database's default; above
+	// READ COMMITTED a change of others is then an error and not news.
+	explicit bool
 }
 
 type step struct {
@@ -97,8 +101,7 @@ func (t *trip) addRows(name string, row func(pgx.CollectableRow) error, sql stri
 // Names of steps that errors are told apart by.
 const (
 	stepFence    = "fence"
-	stepEntries  = "insert entries"
-	stepAccounts = "add to accounts"
+	stepTransfer = "transfer"
 	stepPoor     = "refuse"
 	stepCommit   = "commit"
 )
@@ -129,6 +132,8 @@ const (
 	codeSerialization    = "40001"
 	codeGuard            = "22012" // division_by_zero: only our guards divide
 )
+
+var lockTimeoutText = millis(lockTimeout)
 
 // database runs trips.
 type database struct {
@@ -165,21 +170,28 @@ func (d *database) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	return nil, fmt.Errorf("%w: %w", errNoConnection, err)
 }
 
-// begin starts a trip. A claim need not wait for the disk: a Postgres that crashes
+// beginWork starts a trip whose COMMIT waits for the disk, and for the standby.
+func (d *database) beginWork(conn *pgxpool.Conn) *trip {
+	t := &trip{explicit: true}
+	t.add("begin", queryBegin)
+	d.settings(t, conn, "on")
+	return t
+}
+
+// beginClaim starts a trip that need not wait for the disk: a Postgres that crashes
 // before it is written has lost only that somebody meant to work, and the work itself,
 // which is waited for, is written behind it or not at all.
-func (d *database) begin(conn *pgxpool.Conn, waitForDisk bool) *trip {
+func (d *database) beginClaim(conn *pgxpool.Conn) *trip {
 	t := &trip{}
-	commit := "off"
-	if waitForDisk {
-		commit = "on"
-	}
-	t.add("begin", queryBegin)
-	t.add("settings", querySettings, commit, d.third, millis(lockTimeout))
+	d.settings(t, conn, "off")
+	return t
+}
+
+func (d *database) settings(t *trip, conn *pgxpool.Conn, synchronousCommit string) {
+	t.add("settings", querySettings, synchronousCommit, d.third, lockTimeoutText)
 	if hasTransactionTimeout(conn) {
 		t.add("settings", queryTransactionTimeout, d.whole)
 	}
-	return t
 }
 
 // hasTransactionTimeout: Postgres 17 and later.
@@ -189,10 +201,12 @@ func hasTransactionTimeout(conn *pgxpool.Conn) bool {
 	return err == nil && n >= 17
 }
 
-// run sends t and a COMMIT and reads every result. A *tripError is its only error. The
+// run sends t and reads every result. A *tripError is its only error. The
 // connection is fit for another trip afterwards, or closed.
 func (t *trip) run(ctx context.Context, conn *pgxpool.Conn) error {
-	t.add(stepCommit, queryCommit)
+	if t.explicit {
+		t.add(stepCommit, queryCommit)
+	}
 	failed := t.send(ctx, conn.Conn())
 	pg := conn.Conn().PgConn()
 	if failed == nil {
@@ -223,7 +237,7 @@ func (t *trip) send(ctx context.Context, conn *pgx.Conn) error {
 		}
 	}
 	if err := results.Close(); err != nil {
-		return &tripError{step: stepCommit, err: err, unknown: true}
+		return &tripError{step: stepCommit, err: err, unknown: isUnknown(err, true)}
 	}
 	return nil
 }

@@ -246,3 +246,39 @@ func TestPool_SendsNoCancelRequest(t *testing.T) {
 		t.Errorf("got %v, want errNoCancel", err)
 	}
 }
+
+// A database whose default level is above READ COMMITTED costs retries and nothing else.
+func TestPay_WhateverTheDefaultIsolation(t *testing.T) {
+	t.Parallel()
+	for _, level := range []string{"repeatable read", "serializable"} {
+		t.Run(level, func(t *testing.T) {
+			t.Parallel()
+			url := testkit.LedgerURL(t)
+			b := &bundle{tb: t, url: url, pool: openPool(t, url, 4)}
+			b.exec(`do $$ begin execute format('alter database %I set default_transaction_isolation = "` + level + `"', current_database()); end $$`)
+			b.startWith(testConfig(), openPool(t, url, 8))
+			b.fund("shop:1", 10)
+			for round := range 12 {
+				key, body := fmt.Sprint("k", round), payment("shop:1", "x", 1)
+				if round%2 == 1 {
+					abandon(t, b, key, body, "1 hour")
+				}
+				replies := make([]reply, 30)
+				each(len(replies), func(i int) { replies[i], _ = postTo(b.base, shopToken, key, body) })
+				if round >= 10 {
+					for _, r := range replies {
+						if r.code != 402 && r.code != 409 {
+							t.Errorf("round %d: got %s, want 402 or 409", round, r)
+						}
+					}
+				} else if n, err := oneOutcome(replies); err != nil || n < 1 {
+					t.Errorf("round %d: %d answered 201: %v", round, n, err)
+				}
+			}
+			if b.balance("shop:1") != 0 || b.payments() != 10 {
+				t.Errorf("got %d left and %d payments, want 0 and 10", b.balance("shop:1"), b.payments())
+			}
+			b.lawful()
+		})
+	}
+}

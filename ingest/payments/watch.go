@@ -133,7 +133,7 @@ func (w *watcher) count(ctx context.Context) error {
 	defer cancel()
 	return w.withConn(ctx, func(conn *pgxpool.Conn) error {
 		var n int64
-		t := w.door.db.begin(conn, false)
+		t := w.door.db.beginClaim(conn)
 		t.addRows("count abandoned claims", func(row pgx.CollectableRow) error { return row.Scan(&n) },
 			queryAbandoned, w.door.config.ClaimTTL)
 		made := w.door.recent.take()

@@ -98,19 +98,19 @@ func uuidText(id [16]byte) string { return pgtype.UUID{Bytes: id, Valid: true}.S
 // pay is the work: one transaction, in one write, that begins with the question whether
 // the claim still holds: answer and payment, entries, balances, all or nothing.
 func (d *door) pay(ctx context.Context, conn *pgxpool.Conn, r *request, c *claim, m *made) error {
-	t := d.db.begin(conn, true)
+	t := d.db.beginWork(conn)
 	o := &r.order
 	t.add(stepFence, queryPaid, d.fence(r, c, &answer{code: http.StatusCreated, body: m.body},
 		pgtype.UUID{Bytes: m.transfer.PaymentID, Valid: true}, o.from, o.to, o.amount, o.currency, o.reference,
 		pgtype.UUID{Bytes: m.meaning, Valid: true})...)
 	m.transfer.Queue(&t.batch)
-	t.steps = append(t.steps, step{name: stepEntries}, step{name: stepAccounts})
+	t.steps = append(t.steps, step{name: stepTransfer})
 	return t.run(ctx, conn)
 }
 
 // refuse keeps a as the answer, for good, if the account does not hold enough.
 func (d *door) refuse(ctx context.Context, conn *pgxpool.Conn, r *request, c *claim, a *answer) error {
-	t := d.db.begin(conn, true)
+	t := d.db.beginWork(conn)
 	t.add(stepFence, queryRefused, d.fence(r, c, a)...)
 	t.add(stepPoor, queryPoor, r.order.from, r.order.currency, r.order.amount)
 	return t.run(ctx, conn)
@@ -118,7 +118,7 @@ func (d *door) refuse(ctx context.Context, conn *pgxpool.Conn, r *request, c *cl
 
 // keep makes a the answer without asking again.
 func (d *door) keep(ctx context.Context, conn *pgxpool.Conn, r *request, c *claim, a *answer) error {
-	t := d.db.begin(conn, true)
+	t := d.db.beginWork(conn)
 	t.add(stepFence, queryRefused, d.fence(r, c, a)...)
 	return t.run(ctx, conn)
 }
@@ -152,9 +152,9 @@ func judge(err error) verdict {
 	switch {
 	case t.step == stepFence && (code == codeGuard || code == codeLockNotAvailable):
 		return lostClaim
-	case t.step == stepAccounts && ledger.IsInsufficientFunds(t.err):
+	case t.step == stepTransfer && ledger.IsInsufficientFunds(t.err):
 		return poor
-	case t.step == stepAccounts && ledger.IsBalanceRange(t.err):
+	case t.step == stepTransfer && ledger.IsBalanceRange(t.err):
 		return tooMuch
 	case t.step == stepPoor && code == codeGuard:
 		return rich
