@@ -36,8 +36,12 @@ func TestTLS_RenewedCertificateIsShownAndABrokenOneIsNot(t *testing.T) {
 	wantShown := func(want string) {
 		t.Helper()
 		testkit.Eventually(t, 10*time.Second, func() error {
-			if got, err := shown(); err != nil || got != want {
-				return fmt.Errorf("got the certificate of %q (%v), want %q", got, err, want)
+			got, err := shown()
+			if err == nil && got != want {
+				err = fmt.Errorf("got the certificate of %q, want %q", got, want)
+			}
+			if err != nil {
+				return err
 			}
 			return nil
 		})

@@ -100,7 +100,7 @@ func (p *producer) produce(records []*kgo.Record) (acknowledged, error) {
 	case <-timer.C:
 		w.settle(errAckTimeout)
 	}
-	err, out, unknown := w.leave()
+	out, unknown, err := w.leave()
 	p.metrics.ackDuration.WithLabelValues(result(err)).Observe(time.Since(begun).Seconds())
 	if err == nil {
 		return acknowledged{sealed: true}, nil
@@ -173,11 +173,11 @@ func (w *waiting) settleLocked(err error) {
 	}
 }
 
-// leave returns how the waiting ended, which records were not acknowledged by then, and
-// how many of them are still on their way.
-func (w *waiting) leave() (err error, out []*kgo.Record, unknown int) {
+// leave returns which records were not acknowledged when the waiting ended, how many of
+// them are still on their way, and how it ended.
+func (w *waiting) leave() (out []*kgo.Record, unknown int, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.gone = true
-	return w.err, slices.Clone(w.out), len(w.out) - w.failed
+	return slices.Clone(w.out), len(w.out) - w.failed, w.err
 }

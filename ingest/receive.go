@@ -268,7 +268,7 @@ func (s *Server) recovered(w http.ResponseWriter, d *delivery) {
 	if cause == nil {
 		return
 	}
-	if cause == http.ErrAbortHandler {
+	if err, ok := cause.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(cause)
 	}
 	s.count(d, internal.status)

@@ -20,7 +20,7 @@ var (
 	ErrAmountRange = errors.New("beyond the largest amount")
 )
 
-// ErrCurrency: the text is not a currency code.
+// ErrCurrency says that the text is not a currency code.
 var ErrCurrency = errors.New("not a currency code")
 
 // maxAmountText bounds the work of ParseAmount; MaxAmount has 16 digits.

@@ -229,7 +229,7 @@ func TestDocs_EveryPackageHasAPage(t *testing.T) {
 			t.Errorf("%s: %v", p.ImportPath, err)
 			continue
 		}
-		if file.Doc == nil || doc.Synopsis(file.Doc.Text()) == "" {
+		if file.Doc == nil || new(doc.Package).Synopsis(file.Doc.Text()) == "" {
 			t.Errorf("%s: doc.go holds no package comment", p.ImportPath)
 			continue
 		}

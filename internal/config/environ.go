@@ -86,7 +86,7 @@ func setFromText(v reflect.Value, text, unit string) error {
 	if isLeaf(v.Type()) {
 		return setScalar(v, text, unit)
 	}
-	var list reflect.Value = reflect.MakeSlice(v.Type(), 0, 4)
+	list := reflect.MakeSlice(v.Type(), 0, 4)
 	for item := range strings.SplitSeq(text, ",") {
 		item = strings.TrimSpace(item)
 		if item == "" {

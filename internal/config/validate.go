@@ -122,7 +122,7 @@ func (l *Loaded) RequireSources() error {
 	if len(l.Sources) > 0 {
 		return nil
 	}
-	return &Error{[]error{fmt.Errorf("no sources are configured%s: add at least one under sources:", l.fileHint())}}
+	return &Error{[]error{fmt.Errorf("no sources are configured%s: add at least one to the list sources", l.fileHint())}}
 }
 
 func (l *Loaded) fileHint() string {

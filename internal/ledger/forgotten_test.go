@@ -124,7 +124,6 @@ func TestForgotten_EventInBothGenerationsOfARotation(t *testing.T) {
 				}
 			}
 			b.apply(paid(t, "gate", "zz", 1))
-			books := ""
 			type result struct {
 				c   Committed
 				err error
@@ -161,9 +160,10 @@ func TestForgotten_EventInBothGenerationsOfARotation(t *testing.T) {
 				t.Errorf("got %d rows, want one in each generation", rows) // else this tests something easier
 			}
 			want := int64(0)
-			if kind == "money" {
+			switch kind {
+			case "money":
 				want = 10
-			} else if kind == "two lines" {
+			case "two lines":
 				want = 3
 			}
 			if got := b.balance("alice"); got != want {
@@ -172,7 +172,7 @@ func TestForgotten_EventInBothGenerationsOfARotation(t *testing.T) {
 			if got := b.balance("zz"); got != 3 {
 				t.Errorf("balance of the gate: got %d, want 3", got)
 			}
-			books = b.books()
+			books := b.books()
 			b.lawful()
 			for range 2 {
 				b.remembers()

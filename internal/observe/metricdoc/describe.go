@@ -98,9 +98,7 @@ func parseDesc(s string) (Doc, bool) {
 		return Doc{}, false
 	}
 	doc := Doc{Name: m[1], Help: strings.NewReplacer(`\"`, `"`, `\n`, " ", `\\`, `\`).Replace(m[2][1 : len(m[2])-1])}
-	for _, l := range strings.FieldsFunc(m[3], func(r rune) bool { return r == ',' || r == ' ' }) {
-		doc.Labels = append(doc.Labels, l)
-	}
+	doc.Labels = append(doc.Labels, strings.FieldsFunc(m[3], func(r rune) bool { return r == ',' || r == ' ' })...)
 	return doc, true
 }
 
