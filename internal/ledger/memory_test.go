@@ -179,7 +179,7 @@ func TestRotate_NeverOpensWhatHoldsEvents(t *testing.T) {
 		t.Fatalf("rotate a full ring, seen before: got %v, %v", done, err)
 	}
 	b.forget()
-	// A statement that began before the rotation writes into what it found open.
+	// No worker writes into what is not in use; should another program have done so:
 	if _, err := b.pool.Exec(t.Context(), `insert into processed_events
 		select "offset", received_at, processed_at, occurred_at, event_key, meaning, partition, 0::smallint, body_sha256, outcome, source, event_id, type, topic
 		  from processed_events where event_id = 'evt_5'`); err != nil {

@@ -63,6 +63,7 @@ why it matters and what mends it. Exit code 3 if there is a problem or a warning
 			return nil
 		},
 	}
+	c.AddCommand(generations(a))
 	c.Flags().BoolVar(&all, "all", false, "list what is well too")
 	return c
 }

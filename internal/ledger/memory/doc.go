@@ -42,9 +42,10 @@
 //   - COMMIT without an answer: read again, and see.
 //   - Nothing can be forgotten for so long that all eight generations are in use: ErrFull.
 //     The open one goes on growing; repeats cost more, and nothing else changes.
-//   - A statement that began before a rotation may write into the generation that it
-//     found open, even after that one was forgotten. The row is found by its key as any
-//     other; before the generation is opened again it is emptied again.
+//   - Rows in a generation that is not in use: applying does not leave any, because it
+//     holds every generation from its first look to its end. Should another program have
+//     put some there, they are found by their keys as any others, and the generation is
+//     emptied once more before it is opened.
 //   - An event that told of another event's money (same_effect) has no entry: once it is
 //     forgotten, its effect key alone stands in its way. Whoever changes a rule's key or
 //     its movement, and then replays beyond memory or is resent what is older, pays such an

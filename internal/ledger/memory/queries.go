@@ -39,8 +39,8 @@ update event_ring
  where oldest_generation = $1 and oldest_generation <> open_generation
    and opened_at[(oldest_generation + 1) % 8 + 1] <= clock_timestamp() - make_interval(secs => $2)`
 
-// queryForgetAgain is for rows that came into generation $1 after it was forgotten, if
-// it is still not in use.
+// queryForgetAgain is for rows that lie in generation $1 although it is not in use, if it
+// still is not.
 const queryForgetAgain = `
 update event_ring
    set forgotten_count = forgotten_count + 1

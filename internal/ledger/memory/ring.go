@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Generations is how many the ring has. One is open; of the others at most MaxKept are
@@ -29,11 +28,16 @@ type Ring struct {
 	Now time.Time
 }
 
+// querier is a pool or a connection.
+type querier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
 // Read returns the ring as it is now.
-func Read(ctx context.Context, pool *pgxpool.Pool) (Ring, error) {
+func Read(ctx context.Context, q querier) (Ring, error) {
 	var r Ring
 	var opened []*time.Time
-	err := pool.QueryRow(ctx, queryRing, pgx.QueryExecModeExec).Scan(&r.Open, &r.Oldest, &r.Forgotten, &opened, &r.Now)
+	err := q.QueryRow(ctx, queryRing, pgx.QueryExecModeExec).Scan(&r.Open, &r.Oldest, &r.Forgotten, &opened, &r.Now)
 	if err == nil && (len(opened) != Generations || outside(r.Open) || outside(r.Oldest)) {
 		err = errors.New("event_ring does not describe eight generations")
 	}

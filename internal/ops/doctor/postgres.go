@@ -48,6 +48,9 @@ func (e *examination) postgres(ctx context.Context, id identity) {
 		return
 	}
 	e.ok("schema", "as this program needs it")
+	if err := e.memory(ctx, conn); err != nil {
+		e.add(Problem, "memory_generations", err.Error(), "whether the memory of events is tended is not known", "give this user SELECT on event_ring")
+	}
 	if err := e.positions(ctx, conn, id); err != nil {
 		e.add(Problem, "positions", err.Error(), "whether the database belongs to this topic is not known", "give this user SELECT on consumer_progress")
 	}
