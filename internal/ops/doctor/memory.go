@@ -10,13 +10,8 @@ import (
 	"hookledger/internal/ledger/memory"
 )
 
-// memory looks at the memory of events: how long it is to reach, and whether somebody
-// rotates and forgets.
+// memory looks whether somebody rotates and forgets the memory of events.
 func (e *examination) memory(ctx context.Context, conn *pgx.Conn) error {
-	keeps := fmt.Sprintf("events are remembered for %s, records are kept for %s", e.Config.Dedupe.Keep, e.Config.Kafka.Retention)
-	e.unless(e.Config.MemoryWarning() == "", Note, "memory_reach", keeps,
-		"a replay reaches events that are forgotten: no money moves twice, but they cost more, and what was ignored is mapped by today's configuration",
-		"raise dedupe.keep above kafka.retention + 24h, and dedupe.rotate to at least a sixth of it")
 	ring, err := memory.Read(ctx, conn)
 	if err != nil {
 		return err
