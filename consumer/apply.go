@@ -56,10 +56,12 @@ func (s *session) settle(o outcome) {
 	if o.err != nil {
 		s.failed(o)
 	}
-	recovered := s.queues.finish(o, func(attempts int) time.Duration { return restFor(o.err, attempts) })
+	// Noted first: a partition that leaves waits for finish, then sends what is noted. A
+	// position noted later would move the next owner's back.
 	if c, ok := o.committed(); ok {
 		s.commits.commit(c)
 	}
+	recovered := s.queues.finish(o, func(attempts int) time.Duration { return restFor(o.err, attempts) })
 	if o.err == nil {
 		s.w.health.applied()
 		s.w.losses.forget(o.of.id)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -138,6 +139,41 @@ func TestProduce_NotEnoughReplicasOpensTheCircuitAndRecovers(t *testing.T) {
 	b.untilAccepted(5 * time.Second)
 	if err := b.server.Ready(); err != nil || b.server.health.isOpen() {
 		t.Errorf("after recovery: ready %v, circuit open %v", err, b.server.health.isOpen())
+	}
+}
+
+// An operator deletes the topic and creates it again: the receiver says so meanwhile,
+// and goes on without a restart.
+func TestProduce_GoesOnAfterTheTopicWasCreatedAgain(t *testing.T) {
+	t.Parallel()
+	b := setup(t, options{})
+	if a := b.do(b.signed("acme", "", event("before"))); a.code != 202 {
+		t.Fatalf("got %d %s", a.code, a.body)
+	}
+	cl, err := kgo.NewClient(kgo.SeedBrokers(b.cluster.ListenAddrs()...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	admin := kadm.NewClient(cl)
+	if _, err := admin.DeleteTopic(t.Context(), topic); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, 20*time.Second, func() error {
+		if a := b.do(b.signed("acme", "", event("gone"))); a.code != 503 {
+			return fmt.Errorf("got %d without a topic, want 503", a.code)
+		}
+		if err := b.server.Ready(); err == nil {
+			return errors.New("ready without a topic")
+		}
+		return nil
+	})
+	if _, err := admin.CreateTopic(t.Context(), 3, 1, nil, topic); err != nil {
+		t.Fatal(err)
+	}
+	b.untilAccepted(20 * time.Second)
+	if err := b.server.Ready(); err != nil {
+		t.Errorf("not ready: %v", err)
 	}
 }
 

@@ -23,7 +23,10 @@ const (
 	rest = 2 * time.Second
 )
 
-var errCircuitOpen = errors.New("the broker does not acknowledge records")
+var (
+	errCircuitOpen = errors.New("the broker does not acknowledge records")
+	errTopicGone   = errors.New("the topic was deleted: create it with `hookledger topics apply`")
+)
 
 // health knows whether the broker stores what it is sent: as a whole, and partition by
 // partition, since a cluster that lost brokers may store into some and not into others.
@@ -38,6 +41,9 @@ type health struct {
 	mu    sync.Mutex
 	whole circuit
 	parts map[int32]*circuit
+	// topicGone says that the topic which the client knows is there no more. The client
+	// does not look for another of that name by itself (kgo v1.22.3).
+	topicGone bool
 }
 
 func newHealth(now func() time.Time, topic string) *health {
@@ -129,6 +135,26 @@ func (h *health) answered() {
 	h.whole.trial = h.whole.open && h.now().Sub(h.whole.lastFailed) >= rest
 }
 
+// lost says that the broker does not know the topic.
+func (h *health) lost() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.topicGone = true
+}
+
+func (h *health) isLost() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.topicGone
+}
+
+// found says that the client was told to look for the topic anew.
+func (h *health) found() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.topicGone = false
+}
+
 func (h *health) isOpen() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -152,14 +178,18 @@ func (h *health) openParts() int {
 func (h *health) ready() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.whole.open && !h.whole.trial {
+	switch {
+	case h.topicGone:
+		return errTopicGone
+	case h.whole.open && !h.whole.trial:
 		return errCircuitOpen
 	}
 	return nil
 }
 
-// watch asks the broker while the circuit is open, until ctx ends.
-func (h *health) watch(ctx context.Context, ask func(context.Context) error) {
+// watch asks the broker while the circuit is open, and looks for a topic that is gone,
+// until ctx ends.
+func (h *health) watch(ctx context.Context, ask, look func(context.Context) error) {
 	tick := time.NewTicker(askEvery)
 	defer tick.Stop()
 	for {
@@ -168,11 +198,11 @@ func (h *health) watch(ctx context.Context, ask func(context.Context) error) {
 			return
 		case <-tick.C:
 		}
-		if !h.isOpen() {
-			continue
-		}
 		asking, cancel := context.WithTimeout(ctx, 2*time.Second)
-		if ask(asking) == nil {
+		if h.isLost() && look(asking) == nil {
+			h.found()
+		}
+		if h.isOpen() && ask(asking) == nil {
 			h.answered()
 		}
 		cancel()

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -137,8 +138,11 @@ type waiting struct {
 
 // promise is called by the client once per record. It must not block.
 func (w *waiting) promise(r *kgo.Record, err error) {
-	if err == nil {
+	switch {
+	case err == nil:
 		w.producer.health.worked(r)
+	case errors.Is(err, kerr.UnknownTopicID), errors.Is(err, kerr.UnknownTopicOrPartition):
+		w.producer.health.lost()
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

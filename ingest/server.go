@@ -54,6 +54,7 @@ type Server struct {
 	budget     budget
 	proxies    []netip.Prefix
 	metrics    *metrics
+	topic      string
 	checkTopic func(context.Context, *kgo.Client) error
 	now        func() time.Time
 
@@ -90,7 +91,7 @@ func NewServer(d Deps) (*Server, error) {
 	if len(d.Sources.All()) == 0 {
 		return nil, errors.New("no source is configured: add one to sources")
 	}
-	s := &Server{config: d.Config, doors: make(map[string]*door), checkTopic: d.CheckTopic, now: d.Now, log: d.Log}
+	s := &Server{config: d.Config, doors: make(map[string]*door), topic: d.Topic, checkTopic: d.CheckTopic, now: d.Now, log: d.Log}
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -219,7 +220,7 @@ func (s *Server) Run(ctx context.Context) error {
 			s.log.Error().Err(err).Msg("secrets are not watched; send SIGHUP after a change")
 		}
 	})
-	helpers.Go(func() { s.health.watch(background, s.client.Ping) })
+	helpers.Go(func() { s.health.watch(background, s.client.Ping, s.findTopic) })
 
 	if s.checkTopic == nil {
 		s.state.Store(stateServing)
@@ -244,6 +245,20 @@ func (s *Server) Run(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	return s.drain(background)
+}
+
+// findTopic checks the topic that has the configured name now, and has the client use
+// it. What waits for the old one fails, and is answered 503.
+func (s *Server) findTopic(ctx context.Context) error {
+	if s.checkTopic != nil {
+		if err := s.checkTopic(ctx, s.client); err != nil {
+			s.refusals.Warn().Err(err).Msg("the topic was deleted; no other can be used yet")
+			return err
+		}
+	}
+	s.client.PurgeTopicsFromProducing(s.topic)
+	s.log.Warn().Str("topic", s.topic).Msg("the topic was deleted and created again: using the new one")
+	return nil
 }
 
 // drain stops in this order: load balancers learn it first, so that they send nothing
