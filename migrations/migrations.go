@@ -41,10 +41,11 @@ type Migration struct {
 	AppliedAt time.Time
 }
 
-// Up applies every migration that the database lacks. It is safe to call from
+// Up applies every migration that the database lacks. Like Down and Status it fails with
+// ErrSchemaNewer on a schema that this program does not know. It is safe to call from
 // several processes at once: they take turns.
 func Up(ctx context.Context, databaseURL string) error {
-	return withProvider(databaseURL, func(p *goose.Provider) error {
+	return withProvider(ctx, databaseURL, func(p *goose.Provider) error {
 		if _, err := p.Up(ctx); err != nil {
 			return fmt.Errorf("migrate up: %w", explain(err))
 		}
@@ -55,7 +56,7 @@ func Up(ctx context.Context, databaseURL string) error {
 // Down takes back the latest applied migration, with everything its tables hold. It
 // does nothing if none is applied.
 func Down(ctx context.Context, databaseURL string) error {
-	return withProvider(databaseURL, func(p *goose.Provider) error {
+	return withProvider(ctx, databaseURL, func(p *goose.Provider) error {
 		if _, err := p.Down(ctx); err != nil && !errors.Is(err, goose.ErrNoNextVersion) {
 			return fmt.Errorf("migrate down: %w", explain(err))
 		}
@@ -66,7 +67,7 @@ func Down(ctx context.Context, databaseURL string) error {
 // Status lists the migrations of this program, oldest first.
 func Status(ctx context.Context, databaseURL string) ([]Migration, error) {
 	var list []Migration
-	err := withProvider(databaseURL, func(p *goose.Provider) error {
+	err := withProvider(ctx, databaseURL, func(p *goose.Provider) error {
 		states, err := p.Status(ctx)
 		if err != nil {
 			return fmt.Errorf("migrate status: %w", explain(err))
@@ -102,13 +103,14 @@ func Check(ctx context.Context, pool *pgxpool.Pool) error {
 	case have < want:
 		return fmt.Errorf("schema version is %d, want %d: %w", have, want, ErrSchemaOlder)
 	case have > want:
-		return fmt.Errorf("schema version is %d, want %d: %w", have, want, ErrSchemaNewer)
+		return newer(have, want)
 	}
 	return nil
 }
 
-// withProvider runs f on a connection of its own.
-func withProvider(databaseURL string, f func(*goose.Provider) error) error {
+// withProvider runs f on a connection of its own. It fails with ErrSchemaNewer, and
+// runs nothing, on a schema that this program does not know.
+func withProvider(ctx context.Context, databaseURL string, f func(*goose.Provider) error) error {
 	config, err := pgx.ParseConfig(databaseURL)
 	if err != nil {
 		return fmt.Errorf("parse database url: %w", err)
@@ -123,7 +125,22 @@ func withProvider(databaseURL string, f func(*goose.Provider) error) error {
 	if err != nil {
 		return fmt.Errorf("load migrations: %w", err)
 	}
+	want, err := latest()
+	if err != nil {
+		return err
+	}
+	have, err := p.GetDBVersion(ctx)
+	if err != nil {
+		return fmt.Errorf("read schema version: %w", explain(err))
+	}
+	if have > want {
+		return newer(have, want)
+	}
 	return f(p)
+}
+
+func newer(have, want int64) error {
+	return fmt.Errorf("schema version is %d, want %d: %w", have, want, ErrSchemaNewer)
 }
 
 // latest is the version of the newest embedded file.

@@ -161,8 +161,19 @@ func TestCheck_RefusesANewerSchema(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), `insert into hookledger_schema (version_id, is_applied) values (99999, true)`); err != nil {
 		t.Fatal(err)
 	}
-	if err := migrations.Check(t.Context(), pool); !errors.Is(err, migrations.ErrSchemaNewer) {
-		t.Errorf("got %v, want ErrSchemaNewer", err)
+	url := pool.Config().ConnString()
+	for name, err := range map[string]error{
+		"check": migrations.Check(t.Context(), pool),
+		"up":    migrations.Up(t.Context(), url),
+		"down":  migrations.Down(t.Context(), url),
+		"status": func() error {
+			_, err := migrations.Status(t.Context(), url)
+			return err
+		}(),
+	} {
+		if !errors.Is(err, migrations.ErrSchemaNewer) {
+			t.Errorf("%s: got %v, want ErrSchemaNewer", name, err)
+		}
 	}
 }
 

@@ -105,7 +105,7 @@ func migrate(ctx context.Context, a *app.App, command, done string, dryRun bool,
 	}
 	before, err := migrations.Status(ctx, cfg.Database.URL)
 	if err != nil {
-		return err
+		return app.SchemaError(err)
 	}
 	changed, after := plan(before), before
 	if !dryRun {
@@ -146,7 +146,7 @@ func migrateStatus(a *app.App) *cobra.Command {
 			}
 			list, err := migrations.Status(c.Context(), cfg.Database.URL)
 			if err != nil {
-				return err
+				return app.SchemaError(err)
 			}
 			out := struct {
 				Migrations []migration `json:"migrations"`
