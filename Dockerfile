@@ -6,7 +6,7 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 ARG VERSION=unknown
-# The same flags as `make build`, so the same bytes.
+# The flags of `make reproducible`, so the same bytes for the same VERSION.
 RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X hookledger/internal/observe.Version=${VERSION}" -o /hookledger .
 
 FROM scratch

@@ -8,6 +8,7 @@ SHELL := bash
 CACHE := .cache
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+SBOM := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 # RACE=1 or RACE=0; on by default where a C compiler is, which it needs.
@@ -22,7 +23,7 @@ ARGS ?=
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build bin/hookledger (needs Go only)
@@ -46,6 +47,23 @@ lint: ## Check format, go vet and golangci-lint
 	if [ -n "$$unformatted" ]; then echo "not formatted, run \`make fmt\`:"; echo "$$unformatted"; exit 1; fi
 	go vet ./...
 	go run $(GOLANGCI) run ./...
+
+.PHONY: sbom
+sbom: ## List everything the program is made of, in bin/hookledger.cdx.json (CycloneDX)
+	@mkdir -p bin
+	CGO_ENABLED=0 go run $(SBOM) app -json -licenses -std -main . -output bin/hookledger.cdx.json .
+
+# From nothing, twice, in two folders with two empty caches: minutes.
+.PHONY: reproducible
+reproducible: ## Build twice from nothing and compare the bytes
+	@a=$$(mktemp -d); b=$$(mktemp -d); trap 'rm -rf "$$a" "$$b"' EXIT; \
+	for dir in "$$a" "$$b"; do \
+		mkdir "$$dir/cache" "$$dir/src"; \
+		git archive HEAD | tar -x -C "$$dir/src"; \
+		(cd "$$dir/src" && CGO_ENABLED=0 GOCACHE="$$dir/cache" go build -trimpath -buildvcs=false -ldflags '-s -w -X hookledger/internal/observe.Version=$(VERSION)' -o "$$dir/hookledger" .); \
+	done; \
+	sha256sum "$$a/hookledger" "$$b/hookledger"; \
+	cmp "$$a/hookledger" "$$b/hookledger" && echo "the two builds are the same"
 
 .PHONY: fmt
 fmt: ## Format the Go files

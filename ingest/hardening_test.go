@@ -235,7 +235,7 @@ func TestServer_SlowSendersAreCutOffAndHurtNobody(t *testing.T) {
 		t.Errorf("%d of %d slow connections are open after %s, want none after 20 s", n, slowSenders, took)
 	}
 	t.Logf("p99 of good deliveries: %s before, %s beside %d slow senders, which were gone after %s", before, during, slowSenders, time.Since(began).Round(time.Millisecond))
-	if most := 2*before + 50*time.Millisecond; during > most {
+	if most := 2*before + 100*time.Millisecond; during > most {
 		t.Errorf("p99 went from %s to %s, want at most %s", before, during, most)
 	}
 	if used := b.server.budget.used.Load(); used != 0 {
@@ -269,7 +269,7 @@ func (b *bundle) p99(t *testing.T, lasts time.Duration) time.Duration {
 		})
 	}
 	callers.Wait()
-	if len(took) < 100 {
+	if len(took) < 50 {
 		t.Fatalf("only %d good deliveries in %s", len(took), lasts)
 	}
 	slices.Sort(took)
