@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -120,7 +121,17 @@ func (k *Keyring) Reload() error {
 		k.log.Info().Str("key_id", n.id).Bool("reload", len(before) > 0).Msg("secret loaded")
 	}
 	k.keys.Store(&next)
+	k.warnIfNoneIsValid(next)
 	return nil
+}
+
+// warnIfNoneIsValid says that deliveries will all be refused.
+func (k *Keyring) warnIfNoneIsValid(keys []*key) {
+	now := time.Now()
+	if len(keys) > 0 && !slices.ContainsFunc(keys, func(n *key) bool { return n.validAt(now) }) {
+		k.log.Warn().Int("secrets", len(keys)).
+			Msg("no secret of the source is valid at this time, so every delivery is refused: see not_before and not_after")
+	}
 }
 
 func (k *Keyring) load() ([]*key, error) {
@@ -234,7 +245,7 @@ func readSecret(i int, c source.SecretConfig) (string, []byte, error) {
 		}
 		secret = []byte(string(c.Value))
 	}
-	if len(secret) == 0 {
+	if len(bytes.TrimSpace(secret)) == 0 {
 		return "", nil, fmt.Errorf("%w (%s)", errEmptySecret, id)
 	}
 	return id, secret, nil

@@ -96,6 +96,7 @@ func TestKeyring_RefusesSecretsThatAreNone(t *testing.T) {
 		"none":            {"generic", nil, "there is none"},
 		"empty env":       {"generic", []provider.SecretConfig{{Env: "HOOKLEDGER_TEST_EMPTY"}}, "the secret is empty"},
 		"missing env":     {"generic", []provider.SecretConfig{{Env: "HOOKLEDGER_TEST_MISSING"}}, "HOOKLEDGER_TEST_MISSING is not set"},
+		"blanks alone":    {"generic", []provider.SecretConfig{{Value: " \t "}}, "the secret is empty"},
 		"empty file":      {"generic", []provider.SecretConfig{{File: empty}}, "the secret is empty"},
 		"line feed alone": {"generic", []provider.SecretConfig{{File: lineOnly}}, "the secret is empty"},
 		"missing file":    {"generic", []provider.SecretConfig{{File: filepath.Join(dir, "missing")}}, "no such file"},

@@ -153,6 +153,36 @@ func TestCheckTopic_RefusesWhatMayLoseRecords(t *testing.T) {
 	}
 }
 
+func TestConfig_RefusesWhatNoBrokerTakes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		key    string
+		change func(*Config)
+	}{
+		{"kafka.brokers", func(c *Config) { c.Brokers = nil }},
+		{"kafka.brokers", func(c *Config) { c.Brokers = []string{"localhost"} }},
+		{"kafka.brokers", func(c *Config) { c.Brokers = []string{"localhost:99999"} }},
+		{"kafka.brokers", func(c *Config) { c.Brokers = []string{"localhost:0"} }},
+		{"kafka.brokers", func(c *Config) { c.Brokers = []string{"http://localhost:9092"} }},
+		{"kafka.topic", func(c *Config) { c.Topic = "a b/c" }},
+		{"kafka.topic", func(c *Config) { c.Topic = ".." }},
+		{"kafka.topic", func(c *Config) { c.Topic = strings.Repeat("x", 250) }},
+		{"kafka.partitions", func(c *Config) { c.Partitions = 99999999999999 }},
+		{"kafka.partitions", func(c *Config) { c.Partitions = 0 }},
+	} {
+		cfg := DefaultConfig()
+		c.change(&cfg)
+		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), c.key) {
+			t.Errorf("%s: got %v", c.key, err)
+		}
+	}
+	cfg := DefaultConfig()
+	cfg.Brokers = []string{"kafka-1:9092", "[::1]:9092", "127.0.0.1:1"}
+	if err := cfg.Validate(); err != nil && strings.Contains(err.Error(), "write host:port") {
+		t.Errorf("good brokers: got %v", err)
+	}
+}
+
 func TestConfig_RefusesReplicatedWithTooFewCopies(t *testing.T) {
 	t.Parallel()
 	cfg := DefaultConfig()

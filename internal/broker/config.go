@@ -3,6 +3,9 @@ package broker
 import (
 	"errors"
 	"fmt"
+	"net"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -64,6 +67,13 @@ func DefaultConfig() Config {
 	}
 }
 
+// topicName is what Apache Kafka 4.3 accepts, but for the names "." and "..".
+var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
+
+// maxPartitions catches a slip of the keyboard: each partition costs every broker files
+// and memory.
+const maxPartitions = 10_000
+
 // Validate returns every reason why c cannot be used, each ending in the repair.
 func (c *Config) Validate() error {
 	var errs []error
@@ -71,14 +81,20 @@ func (c *Config) Validate() error {
 	if len(c.Brokers) == 0 {
 		refuse("kafka.brokers is empty: name at least one host:port")
 	}
-	if c.Topic == "" {
-		refuse("kafka.topic is empty: name the topic of the events")
+	for _, b := range c.Brokers {
+		host, port, _ := net.SplitHostPort(b)
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || host == "" {
+			refuse("kafka.brokers holds %.100q: write host:port, such as kafka-1:9092", b)
+		}
+	}
+	if !topicName.MatchString(c.Topic) || c.Topic == "." || c.Topic == ".." {
+		refuse("kafka.topic is %.100q: name the topic of the events, with 1 to 249 letters, digits and ._-", c.Topic)
 	}
 	if c.Group == "" {
 		refuse("kafka.group is empty: name the consumer group")
 	}
-	if c.Partitions < 1 {
-		refuse("kafka.partitions is %d: set at least 1", c.Partitions)
+	if c.Partitions < 1 || c.Partitions > maxPartitions {
+		refuse("kafka.partitions is %d: set 1 to %d", c.Partitions, maxPartitions)
 	}
 	if c.Replication < 1 || c.Replication > 1<<15-1 {
 		refuse("kafka.replication is %d: set at least 1", c.Replication)
