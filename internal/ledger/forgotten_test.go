@@ -76,7 +76,7 @@ func TestForgotten_ReplayedOrResentMovesNothing(t *testing.T) {
 			t.Fatalf("%s: the books moved: got\n%s\nwant\n%s", what, got, books)
 		}
 		b.lawful()
-		b.remembers()
+		b.remembers(0)
 	}
 	forget := func() {
 		b.rotate()
@@ -175,7 +175,7 @@ func TestForgotten_EventInBothGenerationsOfARotation(t *testing.T) {
 			books := b.books()
 			b.lawful()
 			for range 2 {
-				b.remembers()
+				b.remembers(0)
 				b.rewind()
 				b.apply(e, resent(t, e))
 				b.rotate()
@@ -266,7 +266,7 @@ func TestForgotten_RenamedAndRemappedMovesNothing(t *testing.T) {
 			t.Fatalf("changed meanwhile: %s: the books moved: got\n%s\nwant\n%s", c.what, got, books)
 		}
 		b.lawful()
-		b.remembers()
+		b.remembers(0)
 	}
 }
 

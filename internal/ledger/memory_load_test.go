@@ -102,7 +102,7 @@ func TestRing_WrapsAroundAsTheModel(t *testing.T) {
 						rt.Fatalf("balance of %s: got %d, want %d", account, got[account], want)
 					}
 				}
-				if b.remembers(); t.Failed() {
+				if b.remembers(0); t.Failed() {
 					rt.FailNow()
 				}
 			},
@@ -247,5 +247,5 @@ func TestMemory_RotatesAndForgetsBesideLoad(t *testing.T) {
 	}
 	t.Logf("%d rotations, %d generations forgotten, %d times put off", rotations, forgotten, busy)
 	b.lawful()
-	b.remembers()
+	b.remembers(2 * time.Second)
 }

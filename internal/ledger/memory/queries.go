@@ -17,7 +17,8 @@ select set_config('lock_timeout', $1, true),
 // queryRotate opens the next generation, if $1 is still the open one and was opened at
 // least $2 seconds ago. Whoever waits for a faster one reads the row again and finds
 // that it is not. The time is that of the statement, after any wait, and never earlier
-// than that of the generation before.
+// than that of the generation before. Transactions that begin until this one is visible,
+// some milliseconds, still write into the older generation: verify allows minutes.
 const queryRotate = `
 update event_ring
    set open_generation = (open_generation + 1) % 8,
