@@ -26,7 +26,7 @@ func report(opts Options, pos positions, r *reader, acc accounting, t tables, pr
 			merged(acc.mismatched, t.conflictHashes).check(CheckHashes, "stored hashes or bytes differ from the topic's",
 				fmt.Sprintf("%d records", acc.records), merged(acc.mismatched, t.conflictHashes).first("hookledger events show")),
 			progress.check(CheckPositions, "positions disagree",
-				fmt.Sprintf("%d partitions", len(pos.parts)), "restart the workers (`hookledger consume`): they heal positions when they start, then run `hookledger verify`"),
+				fmt.Sprintf("%d partitions", len(pos.parts)), mendPositions(pos, progress)),
 			t.losses.check(CheckIncidents, "losses not acknowledged",
 				"no loss is open", acknowledge(t.losses)),
 		},
@@ -39,6 +39,7 @@ func report(opts Options, pos positions, r *reader, acc accounting, t tables, pr
 			acc.forgotten.note("forgotten", "records older than the memory of events and without an entry: ignored then, as far as can be told", acc.forgotten.first("hookledger events show")),
 			t.aged.note("entries_by_ledger_alone", "entries older than the memory of events", ""),
 			missingTopic(opts, pos),
+			waiting(pos),
 			deletedMeanwhile(r),
 		),
 	}
@@ -77,6 +78,29 @@ func acknowledge(losses finding) string {
 	}
 	return "`hookledger incidents list --open --severity loss`; when it is dealt with: " +
 		losses.first("hookledger incidents ack --reason TEXT")
+}
+
+// mendPositions words what makes positions agree.
+func mendPositions(pos positions, f finding) string {
+	switch {
+	case len(pos.parts) == 0:
+		return "find out who deleted the topic; `hookledger topics apply` creates it again, and providers resend what they were not answered for"
+	case slices.ContainsFunc(f.sample, func(s sample) bool { return strings.Contains(s.text, "progress belongs to cluster") }):
+		return "correct database.url or kafka.brokers: these two do not belong together"
+	}
+	return "restart the workers (`hookledger consume`): they heal positions when they start, then run `hookledger verify`"
+}
+
+// waiting tells of records that no worker has settled yet, which nothing here judges.
+func waiting(pos positions) []Note {
+	var n int64
+	for _, at := range pos.parts {
+		n += max(at.end-max(at.committed, at.start), 0)
+	}
+	if n == 0 {
+		return nil
+	}
+	return []Note{{"waiting", fmt.Sprintf("%d records are above the committed offsets: the workers have yet to settle them", n), "hookledger lag"}}
 }
 
 func missingTopic(opts Options, pos positions) []Note {

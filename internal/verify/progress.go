@@ -17,6 +17,9 @@ func judgePositions(ctx context.Context, opts Options, cl *kgo.Client, pos posit
 	if err != nil {
 		return f, err
 	}
+	if len(pos.parts) == 0 {
+		return f, nil
+	}
 	// Progress may also be ahead of the log's end as it was read; only the end of
 	// now can say that it is beyond it.
 	ends, err := kadm.NewClient(cl).ListEndOffsets(ctx, opts.Topic)
@@ -71,6 +74,9 @@ func readProgress(ctx context.Context, opts Options, pos positions, f *finding) 
 		case cluster != pos.clusterID:
 			name := fmt.Sprintf("%s/%d", opts.Topic, partition)
 			f.add(name, fmt.Sprintf("%s: progress belongs to cluster %s, this is %s", name, label(cluster), label(pos.clusterID)))
+		case len(pos.parts) == 0 && offset > 0:
+			name := fmt.Sprintf("%s/%d", opts.Topic, partition)
+			f.add(name, fmt.Sprintf("%s: progress is %d, and the topic is gone: what was not applied yet is gone with it", name, offset))
 		case topicID == pos.topicID:
 			next[partition] = offset
 		}

@@ -365,6 +365,35 @@ func TestRun_LogThatBeginsLater(t *testing.T) {
 	}
 }
 
+// A topic that was deleted took its unapplied records with it: no books are right then.
+func TestRun_TopicThatIsGone(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1)
+	for _, one := range w.produce(0, w.event("evt_1", `1`), w.event("evt_2", `2`)) {
+		w.process(one, "ignored")
+	}
+	w.commit()
+	_, err := kadm.NewClient(w.cl).DeleteTopic(t.Context(), w.topic)
+	must(t, err)
+	rep := w.run()
+	got := check(rep, verify.CheckPositions)
+	if rep.OK || got.OK || !strings.Contains(got.Found, "the topic is gone") || !strings.Contains(got.Next, "hookledger topics apply") {
+		t.Fatalf("got %s", show(rep))
+	}
+}
+
+func TestRun_CountsWhatIsNotSettledYet(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1)
+	f := w.produce(0, w.event("evt_1", `1`), w.event("evt_2", `2`), w.event("evt_3", `3`))
+	w.process(f[0], "ignored")
+	w.exec(sqlAdvance, w.cluster, w.topic, w.topicID, 0, 1)
+	w.commitOffset(0, 1)
+	if rep := w.run(); !rep.OK || !strings.Contains(note(rep, "waiting"), "2 records") {
+		t.Fatalf("got %s", show(rep))
+	}
+}
+
 func (w *world) deleteBelow(partition int32, offset int64) {
 	w.tb.Helper()
 	var offsets kadm.Offsets
