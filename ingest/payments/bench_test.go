@@ -18,7 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"hookledger/internal/ledger"
+	"hookledger/internal/ledger/transfer"
 	"hookledger/internal/testkit"
 )
 
@@ -203,9 +203,9 @@ func benchFund(b *testing.B, pool *pgxpool.Pool) {
 	}
 }
 
-func benchTransfer(i int64) ledger.Transfer {
+func benchTransfer(i int64) transfer.Transfer {
 	r := benchRequest("", i)
-	return ledger.Transfer{PaymentID: newPaymentID(time.Now()), From: r.order.from, To: r.order.to, Amount: 1, Currency: "EUR", OccurredAt: time.Now()}
+	return transfer.Transfer{PaymentID: newPaymentID(time.Now()), From: r.order.from, To: r.order.to, Amount: 1, Currency: "EUR", OccurredAt: time.Now()}
 }
 
 // bareSteps is what one writes without this package: begin, two entries, two balances

@@ -2,6 +2,7 @@ package payments
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"net/http"
 	"net/url"
@@ -107,4 +108,15 @@ func (s *Server) answerRead(x *exchange, v any, err error) *refusal {
 	x.w.Header().Set("Content-Type", "application/json")
 	s.write(x, http.StatusOK, body)
 	return nil
+}
+
+// OpenAPI is the description of the interface, OpenAPI 3.1 as JSON. A test holds it
+// against the handlers.
+//
+//go:embed openapi.json
+var OpenAPI []byte
+
+// serveOpenAPI handles GET /openapi.json. It needs no token: it holds no secret.
+func serveOpenAPI(c echo.Context) error {
+	return c.Blob(http.StatusOK, "application/json", OpenAPI)
 }

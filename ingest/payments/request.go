@@ -12,7 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"hookledger/internal/ledger"
+	"hookledger/internal/ledger/transfer"
 	"hookledger/schema"
 )
 
@@ -158,7 +158,7 @@ func (o *order) check() error {
 	}
 	o.currency = currency
 	for _, f := range []struct{ name, account string }{{"from", o.from}, {"to", o.to}} {
-		t := ledger.Transfer{From: f.account, To: f.account, Amount: 1, Currency: currency}
+		t := transfer.Transfer{From: f.account, To: f.account, Amount: 1, Currency: currency}
 		var bad *schema.MappingError
 		if errors.As(t.Check(), &bad) {
 			return fmt.Errorf("%s is not an account: it is empty, longer than %d bytes, or holds control characters", f.name, schema.MaxAccountBytes)

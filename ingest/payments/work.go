@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"hookledger/internal/ledger"
+	"hookledger/internal/ledger/transfer"
 )
 
 // answer is what a request is told, once its key is done.
@@ -48,14 +48,14 @@ var errBusyAccounts = errors.New("the accounts are busy")
 
 // made is a payment that is about to happen.
 type made struct {
-	transfer ledger.Transfer
+	transfer transfer.Transfer
 	meaning  [16]byte
 	body     []byte
 }
 
 func newPayment(r *request, c *claim) (*made, error) {
 	o := &r.order
-	m := &made{transfer: ledger.Transfer{
+	m := &made{transfer: transfer.Transfer{
 		PaymentID: newPaymentID(c.at), From: o.from, To: o.to, Amount: o.amount, Currency: o.currency, OccurredAt: c.at,
 	}}
 	hash := hashOf(r.client, o.from, o.to, fmt.Sprint(o.amount), o.currency, o.reference)
@@ -152,9 +152,9 @@ func judge(err error) verdict {
 	switch {
 	case t.step == stepFence && (code == codeGuard || code == codeLockNotAvailable):
 		return lostClaim
-	case t.step == stepTransfer && ledger.IsInsufficientFunds(t.err):
+	case t.step == stepTransfer && transfer.IsInsufficientFunds(t.err):
 		return poor
-	case t.step == stepTransfer && ledger.IsBalanceRange(t.err):
+	case t.step == stepTransfer && transfer.IsBalanceRange(t.err):
 		return tooMuch
 	case t.step == stepPoor && code == codeGuard:
 		return rich

@@ -1,4 +1,4 @@
-package ledger
+package transfer
 
 import (
 	"bytes"
@@ -27,12 +27,12 @@ type Transfer struct {
 	OccurredAt time.Time
 }
 
-// transferSource stands for a source in the effect keys of transfers. No source can
+// source stands for a source in the effect keys of transfers. No source can
 // have this key.
-const transferSource = "_payments"
+const source = "_payments"
 
-// transferRule is the rule of the entries of transfers.
-const transferRule = "payment"
+// rule is the rule of the entries of transfers.
+const rule = "payment"
 
 // queryTransfer inserts the two entries, sorted by effect key, and then adds to the two
 // balances, sorted by account: the order of locks that every program keeps. It is one
@@ -89,8 +89,8 @@ func (t *Transfer) movement() string {
 func (t *Transfer) meaning() schema.Meaning {
 	movement := t.movement()
 	return schema.Meaning{Postings: []schema.Posting{
-		{Account: t.From, Contra: t.To, Amount: -t.Amount, Currency: t.Currency, Rule: transferRule, Movement: movement},
-		{Account: t.To, Contra: t.From, Amount: t.Amount, Currency: t.Currency, Rule: transferRule, Movement: movement},
+		{Account: t.From, Contra: t.To, Amount: -t.Amount, Currency: t.Currency, Rule: rule, Movement: movement},
+		{Account: t.To, Contra: t.From, Amount: t.Amount, Currency: t.Currency, Rule: rule, Movement: movement},
 	}}
 }
 
@@ -99,7 +99,7 @@ func (t *Transfer) meaning() schema.Meaning {
 // if it would take From below zero: ask IsInsufficientFunds.
 func (t *Transfer) Queue(b *pgx.Batch) {
 	m := t.meaning()
-	keys := m.EffectKeys(transferSource)
+	keys := m.EffectKeys(source)
 	// first is the leg with the smaller effect key.
 	first, second := 0, 1
 	if bytes.Compare(keys[0][:], keys[1][:]) > 0 {
@@ -114,18 +114,23 @@ func (t *Transfer) Queue(b *pgx.Batch) {
 		p.Account, p.Contra, p.Currency, p.Amount, p.Rule, p.Movement, t.OccurredAt, low, amount, t.From, high)
 }
 
+const (
+	codeGuard = "22012" // division_by_zero: only the guard divides
+	codeRange = "22003" // numeric_value_out_of_range
+)
+
 func pgUUID[T ~[16]byte](b T) pgtype.UUID { return pgtype.UUID{Bytes: b, Valid: true} }
 
 // IsInsufficientFunds tells whether err, of the statement of a transfer, says
 // that From would have ended below zero.
 func IsInsufficientFunds(err error) bool {
 	var pg *pgconn.PgError
-	return errors.As(err, &pg) && pg.Code == codeDivisionByZero
+	return errors.As(err, &pg) && pg.Code == codeGuard
 }
 
 // IsBalanceRange tells whether err, of the statement of a transfer, says that a
 // balance would not fit 64 bits.
 func IsBalanceRange(err error) bool {
 	var pg *pgconn.PgError
-	return errors.As(err, &pg) && pg.Code == codeNumericOutOfRange
+	return errors.As(err, &pg) && pg.Code == codeRange
 }
