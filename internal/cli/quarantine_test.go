@@ -24,6 +24,8 @@ type shop struct {
 	url  string
 	pool *pgxpool.Pool
 	next int64
+	// records are all that was applied.
+	records []ledger.Record
 }
 
 var shopPosition = ledger.Position{ClusterID: "c", Topic: "payments.events", TopicID: [16]byte{9}}
@@ -74,6 +76,7 @@ func (s *shop) apply(path string, bodies ...string) {
 		batch.Records = append(batch.Records, ledger.Record{Offset: s.next, Timestamp: e.ReceivedAt, Key: e.RecordKey(), Value: e.Body, Headers: e.Headers()})
 		s.next++
 	}
+	s.records = append(s.records, batch.Records...)
 	if _, err := ledger.New(s.pool, set.Map, ledger.Options{}).Apply(s.t.Context(), batch); err != nil {
 		s.t.Fatal(err)
 	}

@@ -1,4 +1,5 @@
 // Package books holds the commands that read the books: accounts, events and verify.
+// What changes them is in package repair.
 //
 // # Guarantee
 //
@@ -15,5 +16,7 @@
 //   - Schema older or newer than the program: exit code 2 with what to run.
 //   - Nothing found: an empty list is an answer; an account or an event asked for by
 //     name that does not exist is an error, exit code 1.
+//   - The topic does not hold an event's record any more, or Kafka is away: `events show`
+//     tells the rest and says so, `events get` fails.
 //   - `verify` finds a broken promise: exit code 3.
 package books

@@ -28,13 +28,21 @@ where account_id = $1::text
 order by entry_id desc
 limit nullif($2::bigint, 0)`
 
-// sqlEntriesOfEvent reads the entries of an event. Index:
-// ledger_entries_event_line_once (event_key, line).
+// sqlEntriesOfEvent reads the entries of an event and of its amendments. Indexes:
+// ledger_entries_event_line_once (event_key, line), amendments_event,
+// ledger_entries_amendment.
 const sqlEntriesOfEvent = `
 select ` + entryColumns + `
 from ledger_entries
+where event_key = $1::uuid or amendment_id in (select amendment_id from amendments where event_key = $1::uuid)
+order by entry_id`
+
+// sqlAmendmentsOfEvent reads who amended an event, and why. Index: amendments_event.
+const sqlAmendmentsOfEvent = `
+select amendment_id::text, kind, reason, amended_by, amended_at
+from amendments
 where event_key = $1::uuid
-order by line`
+order by amended_at`
 
 const eventColumns = `source, event_id, type, outcome, topic, partition, "offset",
 	occurred_at, received_at, processed_at, body_sha256`
@@ -60,7 +68,8 @@ limit 1`
 // sqlConflictsOfEvent reads the conflicts of an event. Index: event_conflicts_once
 // (event_key, body_sha256).
 const sqlConflictsOfEvent = `
-select partition, "offset", seen_at, resolved_at, body_sha256
+select conflict_id, topic, partition, "offset", received_at, headers::text, seen_at, resolved_at, body_sha256,
+	resolution, resolved_by, resolved_reason
 from event_conflicts
 where event_key = $1::uuid
 order by seen_at`
@@ -68,7 +77,12 @@ order by seen_at`
 // sqlQuarantineOfEvent reads an event's records in quarantine: source, event ID. No
 // index: the quarantine is small, or there is a larger problem.
 const sqlQuarantineOfEvent = `
-select id, partition, "offset", reason, detail, quarantined_at, resolved_at
+select id, topic, partition, "offset", record_time, headers::text, reason, detail, quarantined_at, resolved_at,
+	resolution, resolved_by, resolved_reason
 from quarantined_events
 where source = $1::text and event_id = $2::text
 order by id`
+
+// sqlQuarantinedBody reads the bytes of a record in quarantine. Index:
+// quarantined_events_pkey.
+const sqlQuarantinedBody = `select body from quarantined_events where id = $1::bigint`

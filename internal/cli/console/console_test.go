@@ -96,3 +96,23 @@ func TestTime_IsUTC(t *testing.T) {
 		t.Error("no time must be a dash, and null")
 	}
 }
+
+func TestWriteBytes_LetsNothingSteerTheTerminal(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"{\"a\":\n1}\n":         "  {\"a\":\n  1}\n",
+		"a\x1b[2Jb\r\nc\u202ed": "  a\\x1b[2Jb\n  c\\u202ed\n",
+		"\xff\x1b":              "  00000000  ff 1b                                             |..|\n",
+		"":                      "  \n",
+	} {
+		var buf bytes.Buffer
+		if err := WriteBytes(&buf, []byte(in)); err != nil || buf.String() != want {
+			t.Errorf("%q: got %q %v, want %q", in, buf.String(), err, want)
+		}
+	}
+	var buf bytes.Buffer
+	long := strings.Repeat("é", maxShown)
+	if err := WriteBytes(&buf, []byte("x"+long)); err != nil || !strings.Contains(buf.String(), "8194 bytes more") || strings.Contains(buf.String(), `\x`) {
+		t.Errorf("a long one: got %.40q…%.60q", buf.String(), buf.String()[buf.Len()-60:])
+	}
+}

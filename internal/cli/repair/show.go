@@ -21,8 +21,8 @@ import (
 // showAnswer is hookledger.quarantine-show.v1.
 type showAnswer struct {
 	held
-	Number  string   `json:"number"`
-	Headers []header `json:"headers"`
+	Number  string           `json:"number"`
+	Headers []console.Header `json:"headers"`
 	// Key and Body are what the record holds, in base64; BodyText is the body where it
 	// is UTF-8.
 	Key        []byte  `json:"key_base64"`
@@ -31,26 +31,8 @@ type showAnswer struct {
 	BodySHA256 string  `json:"body_sha256"`
 	// FirstBodySHA256 is the hash of the body that stands, of a conflict.
 	FirstBodySHA256 *string `json:"first_body_sha256,omitempty"`
-}
 
-// header is a header of a record: value where it is UTF-8, else in base64.
-type header struct {
-	Key         string  `json:"key"`
-	Value       *string `json:"value,omitempty"`
-	ValueBase64 []byte  `json:"value_base64,omitempty"`
-}
-
-func newHeaders(list []schema.Header) []header {
-	out := make([]header, len(list))
-	for i, h := range list {
-		out[i].Key = h.Key
-		if value := string(h.Value); utf8.ValidString(value) {
-			out[i].Value = &value
-		} else {
-			out[i].ValueBase64 = h.Value
-		}
-	}
-	return out
+	stored []schema.Header
 }
 
 func quarantineShow(a *app.App) *cobra.Command {
@@ -100,8 +82,8 @@ func readShow(ctx context.Context, tx pgx.Tx, h ledger.Held) (showAnswer, error)
 		if out.held, err = scanHeld(row, h.Conflict, &out.Key, &headers, &out.Body, &first); err != nil {
 			return out, err
 		}
-		stored, err := ledger.DecodeHeaders(headers)
-		out.Headers = newHeaders(stored)
+		out.stored, err = ledger.DecodeHeaders(headers)
+		out.Headers = console.Headers(out.stored)
 		out.BodySHA256 = fmt.Sprintf("%x", sha256.Sum256(out.Body))
 		if out.Body != nil && utf8.Valid(out.Body) {
 			out.BodyText = new(string(out.Body))
@@ -138,18 +120,10 @@ func (s *showAnswer) print(w io.Writer) error {
 	if err := t.Write(w); err != nil {
 		return err
 	}
-	headers := console.NewTable("", "").Indent("  ")
-	for _, h := range s.Headers {
-		if h.Value != nil {
-			headers.Row(h.Key, *h.Value)
-		} else {
-			headers.Row(h.Key, fmt.Sprintf("%q", h.ValueBase64))
-		}
-	}
 	if _, err := fmt.Fprintln(w, "\nheaders"); err != nil {
 		return err
 	}
-	if err := headers.Write(w); err != nil {
+	if err := console.WriteHeaders(w, s.Headers); err != nil {
 		return err
 	}
 	if s.Body == nil {
@@ -159,5 +133,5 @@ func (s *showAnswer) print(w io.Writer) error {
 	if _, err := fmt.Fprintf(w, "\nbody, %d bytes\n", len(s.Body)); err != nil {
 		return err
 	}
-	return printBytes(w, s.Body)
+	return console.WriteBytes(w, s.Body)
 }
