@@ -45,7 +45,7 @@
 //
 // # Two walls
 //
-// processed_events may forget. ledger_entries is unique by effect key (one movement of
+// processed_events may forget (package memory does). ledger_entries is unique by effect key (one movement of
 // money) and by (event key, line), for ever, and every insert meets both. Entries that
 // were not written are read: of the same event, it was applied before; of another event
 // with equal money, two events tell of one movement; with other money the event goes to

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"strings"
 	"testing"
@@ -297,13 +296,11 @@ func TestForgotten_DiscardedEventStaysDiscarded(t *testing.T) {
 	t.Parallel()
 	b, owner := setupMemory(t)
 	b.outcomes(b.apply(event(t, "bad", body{Bad: schema.ReasonBadAmount}), paid(t, "good", "alice", 1)), map[Outcome]int64{Quarantined: 1, Applied: 1})
-	// As Discard leaves it.
+	id := query1[int64](t, owner, `select id from quarantined_events`)
+	if _, err := New(owner, mapBody, Options{}).Discard(t.Context(), Held{ID: id}, Decision{By: "anna", Reason: "a test of the provider's"}); err != nil {
+		t.Fatal(err)
+	}
 	fixed := paid(t, "bad", "alice", 1_000)
-	key := fixed.Key()
-	b.exec(owner, `insert into processed_events
-		select "offset", received_at, processed_at, occurred_at, $1::text::uuid, meaning, partition, generation, body_sha256, 'discarded', source, 'bad', type, topic
-		  from processed_events where event_id = 'good'`, hex.EncodeToString(key[:]))
-	b.exec(owner, `update quarantined_events set resolved_at = now(), resolution = 'discarded'`)
 	for range memory.Generations + 1 {
 		b.rotate()
 		b.forget()
