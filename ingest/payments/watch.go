@@ -47,9 +47,9 @@ func (w *watcher) ready() error {
 // of the schema, if that needs a person.
 func (w *watcher) await(ctx context.Context) error {
 	for {
-		err := w.look(ctx)
-		if err == nil && w.schema != nil {
-			err = w.lookSchema(ctx)
+		err := w.lookSchema(ctx)
+		if err == nil {
+			err = w.look(ctx)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -70,8 +70,11 @@ func (w *watcher) await(ctx context.Context) error {
 	}
 }
 
-// lookSchema asks for the schema.
+// lookSchema asks whether the schema is this program's.
 func (w *watcher) lookSchema(ctx context.Context) error {
+	if w.schema == nil {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, watchTimeout)
 	defer cancel()
 	return w.schema(ctx)

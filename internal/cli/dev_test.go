@@ -56,6 +56,7 @@ type devBanner struct {
 		Secret string `json:"secret"`
 		Curl   string `json:"curl"`
 	} `json:"sources"`
+	Payments struct{ URL, Token, Curl string } `json:"payments"`
 }
 
 // lastBanner waits for the n-th banner in the output of p.
@@ -118,7 +119,7 @@ func paste(t *testing.T, shell, command string) {
 	cmd := exec.Command(shell)
 	cmd.Stdin = strings.NewReader(command)
 	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.HasPrefix(string(out), "HTTP/1.1 200") {
+	if err != nil || !strings.HasPrefix(string(out), "HTTP/1.1 20") {
 		t.Errorf("%s: %v\n%s\nanswered\n%s", shell, err, command, out)
 	}
 }
@@ -142,7 +143,7 @@ func TestDev_FromNothingToABalanceAndBack(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	listen, admin, kafka := "127.0.0.1:"+freePort(t), "127.0.0.1:"+freePort(t), freePort(t)
-	args := []string{"dev", "--json", "--listen", listen, "--admin", admin, "--kafka-port", kafka}
+	args := []string{"dev", "--json", "--listen", listen, "--payments", "127.0.0.1:0", "--admin", admin, "--kafka-port", kafka}
 	p := testkit.StartHookledger(t, testkit.ProcessOptions{Args: args, Dir: dir, ReadyURL: "http://" + admin + "/readyz", ReadyWithin: 2 * time.Minute})
 	b := lastBanner(t, p, 1)
 	if len(b.Sources) != 3 || b.URL != "http://"+listen || b.Admin != "http://"+admin {
@@ -160,9 +161,12 @@ func TestDev_FromNothingToABalanceAndBack(t *testing.T) {
 		}
 	}
 	awaitBalance(t, dir, "user_1 EUR", 1250*pasted)
+	paste(t, "bash", b.Payments.Curl) // each time with another key
+	paste(t, "bash", b.Payments.Curl)
+	awaitBalance(t, dir, "user_2 EUR", 200)
 
 	// A second dev on the same data, or on the same ports, refuses and says why.
-	r := beside(t, dir, "dev", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--kafka-port", "0")
+	r := beside(t, dir, "dev", "--listen", "127.0.0.1:0", "--payments", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--kafka-port", "0")
 	r.want(t, app.ExitFailed, "in use by process "+strconv.Itoa(p.PID()))
 	r = beside(t, t.TempDir(), args...)
 	r.want(t, app.ExitUsage, listen, "--listen", admin, "--admin", "127.0.0.1:"+kafka, "--kafka-port")
@@ -226,7 +230,7 @@ func TestDev_TakenPortIsNamedBeforeAnythingStarts(t *testing.T) {
 	}
 	defer func() { _ = ln.Close() }()
 	dir := t.TempDir()
-	r := beside(t, dir, "dev", "--listen", ln.Addr().String(), "--admin", "127.0.0.1:0", "--kafka-port", "0")
+	r := beside(t, dir, "dev", "--listen", ln.Addr().String(), "--payments", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--kafka-port", "0")
 	r.want(t, app.ExitUsage, ln.Addr().String(), "--listen")
 	if _, err := os.Stat(filepath.Join(dir, ".hookledger", "kafka")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a dev that refuses leaves data: %v", err)

@@ -32,6 +32,7 @@ func registered(t *testing.T) []metricdoc.Doc {
 kafka: { brokers: ["127.0.0.1:1"], durability: single, replication: 1 }
 database: { url: "postgres://nobody@127.0.0.1:1/none?connect_timeout=1" }
 ingest: { listen: "127.0.0.1:0" }
+payments: { listen: "127.0.0.1:0", durability: single, tokens: [{ client: c, value: 0123456789abcdef }] }
 sources: [{ name: s, provider: stripe, account: a, secrets: [{ value: whsec_0123456789 }] }]
 `
 	cfg, err := config.Parse("test.yaml", []byte(text), nil)
@@ -50,6 +51,12 @@ sources: [{ name: s, provider: stripe, account: a, secrets: [{ value: whsec_0123
 		t.Fatal(err)
 	}
 	defer pool.Close()
+	door, doorPool, err := roles.NewPayments(t.Context(), cfg, zerolog.Nop(), rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer doorPool.Close()
+	defer door.Close()
 	return rec.Docs()
 }
 

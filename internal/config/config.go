@@ -5,6 +5,7 @@ import (
 
 	"hookledger/consumer"
 	"hookledger/ingest"
+	"hookledger/ingest/payments"
 	"hookledger/internal/broker"
 	"hookledger/schema/provider"
 )
@@ -16,6 +17,7 @@ type Config struct {
 	Database Database          `yaml:"database"`
 	Ingest   ingest.Config     `yaml:"ingest"`
 	Consume  consumer.Config   `yaml:"consume"`
+	Payments payments.Config   `yaml:"payments"`
 	Dedupe   Dedupe            `yaml:"dedupe"`
 	Log      Log               `yaml:"log"`
 	Sources  []provider.Config `yaml:"sources"`
@@ -39,9 +41,10 @@ type Log struct {
 // Default returns the configuration of someone who wrote none.
 func Default() Config {
 	return Config{
-		Kafka:   broker.DefaultConfig(),
-		Ingest:  ingest.DefaultConfig(),
-		Consume: consumer.DefaultConfig(),
+		Kafka:    broker.DefaultConfig(),
+		Ingest:   ingest.DefaultConfig(),
+		Consume:  consumer.DefaultConfig(),
+		Payments: payments.DefaultConfig(),
 		// Five generations of a week: 840 h = topic retention of 720 h + 24 h of segment
 		// age, rounded up to whole weeks.
 		Dedupe: Dedupe{Rotate: 168 * time.Hour, Keep: 840 * time.Hour},

@@ -25,6 +25,7 @@ func (l *Loaded) validate() []error {
 	collect(l.Database.validate())
 	collect(l.Ingest.Validate())
 	collect(l.Consume.Validate())
+	collect(l.Payments.Validate())
 	collect(l.Dedupe.validate())
 	collect(l.Log.validate())
 	collect(l.validateSources())

@@ -14,7 +14,7 @@ import (
 
 // Accounts makes `hookledger accounts`.
 func Accounts(a *app.App) *cobra.Command {
-	return app.Group("accounts", "Show balances and what they are made of", accountsList(a), accountsShow(a))
+	return app.Group("accounts", "Show balances and what they are made of", accountsList(a), accountsShow(a), accountsDuplicates(a))
 }
 
 // account is a row of accounts in JSON; balance is in minor units of currency.

@@ -26,6 +26,30 @@ type banner struct {
 	Data         string         `json:"data"`
 	PostgresData string         `json:"postgres_data"`
 	Sources      []bannerSource `json:"sources"`
+	Payments     bannerPayments `json:"payments"`
+}
+
+type bannerPayments struct {
+	URL    string `json:"url"`
+	Client string `json:"client"`
+	Token  string `json:"token"`
+	// Curl is for a shell. Its key is new each time it is run.
+	Curl string `json:"curl"`
+}
+
+// newBannerPayments makes a curl that gives 1.00 of what the webhooks' curl brought.
+func newBannerPayments(f folder, url string) (bannerPayments, error) {
+	text, err := os.ReadFile(f.secret(paymentsToken))
+	if err != nil {
+		return bannerPayments{}, fmt.Errorf("read development token: %w", err)
+	}
+	p := bannerPayments{URL: url + "/v1/payments", Client: "dev", Token: strings.TrimSuffix(string(text), "\n")}
+	p.Curl = fmt.Sprintf(`curl -sS -i %s \
+  -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' \
+  -H "Idempotency-Key: $(date +%%s)-$$-$RANDOM" \
+  -d '{"from":"user_1","to":"user_2","amount":100,"currency":"EUR","reference":"from a shell"}'
+`, p.URL, p.Token)
+	return p, nil
 }
 
 type bannerSource struct {
@@ -53,6 +77,9 @@ func printBanner(a *app.App, cfg *config.Loaded, o options, p *parts, r *running
 			return err
 		}
 		b.Sources = append(b.Sources, s)
+	}
+	if b.Payments, err = newBannerPayments(folder{o.data}, "http://"+r.door.Addr().String()); err != nil {
+		return err
 	}
 	return a.Print("dev", b, func(w io.Writer) error { return b.write(w) })
 }
@@ -85,6 +112,7 @@ func (b *banner) write(w io.Writer) error {
 	fmt.Fprintf(&t, "\nhookledger is ready, after %.1f s\n\n", b.ReadySeconds)
 	for _, line := range [][2]string{
 		{"webhooks", b.URL + "/webhooks/{source}"},
+		{"payments", b.Payments.URL},
 		{"health", b.Admin + "/readyz  /livez  /metrics"},
 		{"Kafka", strings.Join(b.Brokers, ", ")},
 		{"Postgres", b.DatabaseURL},
@@ -96,6 +124,7 @@ func (b *banner) write(w io.Writer) error {
 	for _, s := range b.Sources {
 		fmt.Fprintf(&t, "\n%s (%s), secret %s\n\n%s", s.Name, s.Provider, s.Secret, s.Curl)
 	}
+	fmt.Fprintf(&t, "\nPayments, as client %s: 1.00 EUR from user_1 to user_2, once for each key.\n\n%s", b.Payments.Client, b.Payments.Curl)
 	t.WriteString("\nThen, in another terminal in this folder:\n\n")
 	for _, line := range [][2]string{
 		{"accounts list", "the balances"},

@@ -19,6 +19,7 @@ type options struct {
 	reset        bool
 	listen       string
 	admin        string
+	payments     string
 	kafkaPort    int
 	postgresPort int
 	partitions   int
@@ -32,7 +33,7 @@ func Command(a *app.App) *cobra.Command {
 		Use:   "dev",
 		Short: "Run everything on this machine, without configuration",
 		Long: `Run everything on this machine, without configuration: Kafka inside this process, a local
-Postgres, migrations, the topic, receiver and worker. Three sources are there, stripe,
+Postgres, migrations, the topic, receiver, worker and the door for payments. Three sources are there, stripe,
 standard (Standard Webhooks) and acme (a provider declared in configuration), each with a
 development secret and a signed curl to paste.
 
@@ -54,6 +55,7 @@ command work beside it. Ctrl-C once drains, twice abandons; neither loses anythi
 	f.StringVar(&o.data, "data", ".hookledger", "folder of all data")
 	f.BoolVar(&o.reset, "reset", false, "remove all data first (the development secrets stay)")
 	f.StringVar(&o.listen, "listen", "127.0.0.1:8080", "public address of the receiver; port 0 takes a free one")
+	f.StringVar(&o.payments, "payments", "127.0.0.1:8081", "address of the door for payments; port 0 takes a free one")
 	f.StringVar(&o.admin, "admin", "127.0.0.1:9090", "address of health, metrics and pprof; port 0 takes a free one")
 	f.IntVar(&o.kafkaPort, "kafka-port", 9092, "port of Kafka on 127.0.0.1; 0 takes a free one")
 	f.IntVar(&o.postgresPort, "postgres-port", 0, "port of Postgres on 127.0.0.1; 0 takes a free one")
@@ -69,7 +71,7 @@ func (o *options) check(a *app.App) error {
 	for _, f := range []struct {
 		name string
 		addr *string
-	}{{"--listen", &o.listen}, {"--admin", &o.admin}} {
+	}{{"--listen", &o.listen}, {"--payments", &o.payments}, {"--admin", &o.admin}} {
 		host, port, err := net.SplitHostPort(*f.addr)
 		if err != nil || !isPort(port) {
 			return fmt.Errorf("%s %s: write host:port, such as 127.0.0.1:8080", f.name, *f.addr)

@@ -18,11 +18,15 @@ var generators = []struct {
 	{"acme", randomHex},
 }
 
+// paymentsToken is the name of the file with the token of the client dev.
+const paymentsToken = "payments-token"
+
 // stack is where the parts of a running dev are reached.
 type stack struct {
 	brokers  []string
 	database string
 	listen   string
+	payments string
 	admin    string
 }
 
@@ -34,6 +38,9 @@ func (f folder) writeConfig(s stack, partitions int, environ []string) (*config.
 		if _, err := f.secretOf(g.source, g.generate); err != nil {
 			return nil, err
 		}
+	}
+	if _, err := f.secretOf(paymentsToken, randomHex); err != nil {
+		return nil, err
 	}
 	text := f.yaml(s, partitions)
 	if err := writePrivate(f.config(), text); err != nil {
@@ -60,6 +67,11 @@ database:
 ingest:
   listen: %s
   admin: %s
+payments:
+  listen: %s
+  admin: %s
+  durability: single
+  tokens: [{ client: dev, id: dev, file: %s, from: ["*"] }]
 sources:
   - name: stripe
     provider: stripe
@@ -82,6 +94,7 @@ sources:
       - { type: payment.succeeded, account: user_id, amount: amount, unit: minor, currency: currency, direction: credit, movement: payment_id }
       - { type: payment.refunded, account: user_id, amount: amount, unit: minor, currency: currency, direction: debit, movement: refund_id }
 `, quoteList(s.brokers), partitions, strconv.Quote(s.database), strconv.Quote(s.listen), strconv.Quote(s.admin),
+		strconv.Quote(s.payments), strconv.Quote(s.admin), strconv.Quote(f.secret(paymentsToken)),
 		strconv.Quote(f.secret("stripe")), strconv.Quote(f.secret("standard")), strconv.Quote(f.secret("acme")))
 }
 

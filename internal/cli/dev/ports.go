@@ -16,6 +16,7 @@ func checkPorts(o options) error {
 	var errs []error
 	for _, p := range []struct{ what, addr, flag string }{
 		{"the receiver", o.listen, "--listen"},
+		{"the door for payments", o.payments, "--payments"},
 		{"health and metrics", o.admin, "--admin"},
 		{"Kafka", local(o.kafkaPort), "--kafka-port"},
 		{"Postgres", local(o.postgresPort), "--postgres-port"},

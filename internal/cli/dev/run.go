@@ -16,6 +16,7 @@ import (
 
 	"hookledger/consumer"
 	"hookledger/ingest"
+	"hookledger/ingest/payments"
 	"hookledger/internal/broker"
 	"hookledger/internal/cli/app"
 	"hookledger/internal/cli/roles"
@@ -61,7 +62,7 @@ func run(ctx context.Context, a *app.App, o options) error {
 	defer parts.stop(ctx, log)
 
 	cfg, err := f.writeConfig(stack{
-		brokers: parts.kafka.Brokers(), database: parts.postgres.URL(databaseName), listen: o.listen, admin: o.admin,
+		brokers: parts.kafka.Brokers(), database: parts.postgres.URL(databaseName), listen: o.listen, payments: o.payments, admin: o.admin,
 	}, o.partitions, a.Environ)
 	if err != nil {
 		return err
@@ -74,7 +75,7 @@ func run(ctx context.Context, a *app.App, o options) error {
 		return err
 	}
 	defer r.close()
-	stopReloading := roles.ReloadOnSignal(a, r.server, log)
+	stopReloading := roles.ReloadOnSignal(a, r, log)
 	defer stopReloading()
 	return r.run(ctx, a, parts, func() error { return printBanner(a, cfg, o, parts, r, time.Since(began)) })
 }
@@ -159,11 +160,13 @@ func createDatabase(ctx context.Context, url string) error {
 	return nil
 }
 
-// running are the roles of this process. Worker and pool are nil with --no-worker.
+// running are the roles of this process. Worker is nil with --no-worker.
 type running struct {
 	server *ingest.Server
 	worker *consumer.Worker
-	pool   *pgxpool.Pool
+	door   *payments.Server
+	// pools are closed after the roles that use them.
+	pools  []*pgxpool.Pool
 	checks *observe.Checks
 	admin  *observe.Admin
 	log    zerolog.Logger
@@ -180,20 +183,33 @@ func newRunning(ctx context.Context, cfg *config.Loaded, log zerolog.Logger, wit
 		return nil, err
 	}
 	r.checks.Add("ingest", r.server.Ready)
+	var pool *pgxpool.Pool
+	if r.door, pool, err = roles.NewPayments(ctx, cfg, log.With().Str("role", "payments").Logger(), registry); err != nil {
+		r.server.Close()
+		return nil, fmt.Errorf("%w: choose another address with --payments", err)
+	}
+	r.pools = append(r.pools, pool)
+	r.checks.Add("payments", r.door.Ready)
 	if !withWorker {
 		return r, nil
 	}
-	if r.worker, r.pool, err = roles.NewWorker(ctx, cfg, log.With().Str("role", "consume").Logger(), registry); err != nil {
+	if r.worker, pool, err = roles.NewWorker(ctx, cfg, log.With().Str("role", "consume").Logger(), registry); err != nil {
 		r.server.Close()
+		r.door.Close()
+		r.close()
 		return nil, err
 	}
+	r.pools = append(r.pools, pool)
 	r.checks.Add("consume", r.worker.Ready)
 	return r, nil
 }
 
+// Reload reads secrets and tokens again.
+func (r *running) Reload() error { return errors.Join(r.server.Reload(), r.door.Reload()) }
+
 func (r *running) close() {
-	if r.pool != nil {
-		r.pool.Close()
+	for _, pool := range r.pools {
+		pool.Close()
 	}
 }
 
@@ -214,6 +230,7 @@ func (r *running) run(ctx context.Context, a *app.App, p *parts, ready func() er
 
 	group, working := errgroup.WithContext(ctx)
 	group.Go(func() error { return r.server.Run(working) })
+	group.Go(func() error { return r.door.Run(working) })
 	if r.worker != nil {
 		group.Go(func() error { return r.worker.Run(working) })
 	}

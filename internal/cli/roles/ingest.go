@@ -120,7 +120,7 @@ func awaitTopic(ctx context.Context, cl *kgo.Client, cfg *config.Loaded, log zer
 
 // ReloadOnSignal reads the secrets of server again at each SIGHUP, until the returned
 // function is called. Secrets that cannot be read stay as they are.
-func ReloadOnSignal(a *app.App, server *ingest.Server, log zerolog.Logger) (stop func()) {
+func ReloadOnSignal(a *app.App, server interface{ Reload() error }, log zerolog.Logger) (stop func()) {
 	done := make(chan struct{})
 	go func() { // ends with stop
 		for {

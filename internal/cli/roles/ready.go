@@ -24,13 +24,13 @@ const readyPatience = 3 * time.Second
 func Ready(a *app.App) *cobra.Command {
 	var addr string
 	c := &cobra.Command{
-		Use:   "ready {ingest|consume}",
+		Use:   "ready {ingest|consume|payments}",
 		Short: "Ask a role on this machine whether it can work",
 		Long: `Ask a role on this machine whether it can work: GET /readyz on its admin address, for
 containers, which have no curl. Exit code 0 if it can, 3 with the reason if it cannot, 1 if
 nobody answers.`,
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
-		ValidArgs: []string{"ingest", "consume"},
+		ValidArgs: []string{"ingest", "consume", "payments"},
 		Example: `  hookledger ready ingest
   hookledger ready consume --addr 127.0.0.1:9091`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -39,10 +39,9 @@ nobody answers.`,
 				if err != nil {
 					return err
 				}
-				addr = cfg.Ingest.Admin
-				if args[0] == "consume" {
-					addr = cfg.Consume.Admin
-				}
+				addr = map[string]string{
+					"ingest": cfg.Ingest.Admin, "consume": cfg.Consume.Admin, "payments": cfg.Payments.Admin,
+				}[args[0]]
 			}
 			state, err := askReady(c.Context(), addr)
 			if err != nil {

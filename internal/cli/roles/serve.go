@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"hookledger/consumer"
+	"hookledger/ingest/payments"
 	"hookledger/internal/cli/app"
 	"hookledger/internal/observe"
 )
@@ -16,6 +17,7 @@ import (
 // Role is something that works until its context ends, and then finishes what is in
 // hand.
 type Role struct {
+	// Name is also that of its group of keys in the configuration.
 	Name string
 	// Run returns nil after ctx ended and the work in hand is done.
 	Run   func(ctx context.Context) error
@@ -29,7 +31,7 @@ func Serve(ctx context.Context, role Role, adminAddr string, metrics prometheus.
 	checks := &observe.Checks{}
 	admin, err := observe.ListenAdmin(adminAddr, checks, metrics, log)
 	if err != nil {
-		return app.Usage(fmt.Errorf("%s: %w: set %s.admin", role.Name, err, configGroup(role.Name)))
+		return app.Usage(fmt.Errorf("%s: %w: set %s.admin", role.Name, err, role.Name))
 	}
 	checks.Add(role.Name, role.Ready)
 	log.Info().Stringer("admin", admin.Addr()).Str("version", observe.Build().Version).Msg("starting")
@@ -53,18 +55,10 @@ func Serve(ctx context.Context, role Role, adminAddr string, metrics prometheus.
 	return refusal(err)
 }
 
-// configGroup is the group of keys of a role.
-func configGroup(role string) string {
-	if role == "consume" {
-		return "consume"
-	}
-	return "ingest"
-}
-
 // refusal marks errors that no retry mends as matters of setup.
 func refusal(err error) error {
 	var other *consumer.OtherClusterError
-	if errors.Is(err, consumer.ErrRefused) || errors.As(err, &other) {
+	if errors.Is(err, consumer.ErrRefused) || errors.Is(err, payments.ErrRefused) || errors.As(err, &other) {
 		return app.Usage(err)
 	}
 	return app.TopicError(app.SchemaError(err))
