@@ -3,6 +3,7 @@ package deploy_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/compose-spec/compose-go/v2/loader"
 	"github.com/compose-spec/compose-go/v2/types"
+	"github.com/twmb/franz-go/pkg/kadm"
 
 	"hookledger/internal/config"
 	"hookledger/internal/testkit"
@@ -235,6 +237,45 @@ func TestCompose_CommandsOfTheImageWork(t *testing.T) {
 	}
 	if out, err := run(p.Services["ingest"], []string{"send", "--source", "stripe", "--count", "5"}); err != nil {
 		t.Errorf("send: %v\n%s", err, out)
+	}
+}
+
+// The image writes KAFKA_A_B into its configuration as a.b. Those must be settings of
+// Kafka, and Kafka itself must take them.
+func TestCompose_BrokerSettingsAreKafkas(t *testing.T) {
+	t.Parallel()
+	described, err := kadm.NewClient(testkit.Kafka(t).Client()).DescribeBrokerConfigs(t.Context(), 1)
+	if err != nil || len(described) != 1 || described[0].Err != nil {
+		t.Fatalf("describe a broker: %v", err)
+	}
+	var known []string
+	for _, c := range described[0].Configs {
+		known = append(known, c.Key)
+	}
+	env := project(t).Services["kafka"].Environment
+	var properties strings.Builder
+	for name, value := range env {
+		key, ok := strings.CutPrefix(name, "KAFKA_")
+		if !ok {
+			continue
+		}
+		key = strings.ToLower(strings.ReplaceAll(key, "_", "."))
+		if !slices.Contains(known, key) {
+			t.Errorf("%s: Kafka has no setting %s", name, key)
+		}
+		if key == "log.dirs" {
+			dir := t.TempDir()
+			value = &dir
+		}
+		fmt.Fprintf(&properties, "%s=%s\n", key, *value)
+	}
+	file := filepath.Join(t.TempDir(), "server.properties")
+	if err := os.WriteFile(file, []byte(properties.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	format := exec.CommandContext(t.Context(), "java", "-cp", filepath.Join(root, ".cache", "kafka", "*"), "kafka.tools.StorageTool", "format", "-t", *env["CLUSTER_ID"], "-c", file)
+	if out, err := format.CombinedOutput(); err != nil {
+		t.Errorf("Kafka does not take these settings: %v\n%s", err, out)
 	}
 }
 
