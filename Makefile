@@ -103,6 +103,7 @@ need-test-tools:
 	need mvn maven; \
 	need kcat kcat; \
 	need promtool prometheus; \
+	PATH=$$PATH:/usr/sbin need pgbouncer pgbouncer; \
 	need prometheus prometheus; \
 	need python3 python3-venv; \
 	if [ '$(RACE)' = 1 ]; then \

@@ -21,6 +21,9 @@ const (
 	clockTolerance = 2 * time.Second
 )
 
+// errEnough ends an examination whose finding says why it cannot go on.
+var errEnough = errors.New("it was said why")
+
 func (e *examination) postgres(ctx context.Context, id identity) {
 	if e.Connect == nil {
 		e.add(Note, "database", "database.url is not set", "ingest needs none; consume and every command that reads the books do", "set database.url where they run")
@@ -38,7 +41,11 @@ func (e *examination) postgres(ctx context.Context, id identity) {
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	for _, examine := range []func(context.Context, *pgx.Conn) error{e.server, e.clock, e.pooler, e.rights} {
-		if err := examine(ctx, conn); err != nil {
+		err := examine(ctx, conn)
+		if errors.Is(err, errEnough) {
+			return
+		}
+		if err != nil {
 			e.add(Problem, "database", err.Error(), "it could not be examined", "look at Postgres and its log")
 			return
 		}
@@ -122,7 +129,7 @@ func (e *examination) pooler(ctx context.Context, conn *pgx.Conn) error {
 	tx, err := conn.Begin(ctx)
 	if err != nil {
 		e.add(Problem, "database_pooler", err.Error(), "the books are written in transactions, which this pooler does not let through", "set its pool_mode to transaction or session")
-		return nil
+		return errEnough
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	e.unless(first != second, Note, "database_pooler", map[bool]string{true: "each connection is its own", false: "a pooler that shares connections by transaction"}[first != second],
