@@ -464,3 +464,25 @@ func TestValidate_MemoryOfEvents(t *testing.T) {
 		}
 	}
 }
+
+// The example that the README gives is what people copy.
+func TestReadme_ExampleIsAccepted(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(text), "   ```yaml\n")
+	example, _, ended := strings.Cut(rest, "   ```\n")
+	if !ok || !ended {
+		t.Fatal("the README has no example of a configuration")
+	}
+	var yaml strings.Builder
+	for line := range strings.Lines(example) {
+		yaml.WriteString(strings.TrimPrefix(line, "   "))
+	}
+	l := parse(t, yaml.String())
+	if !l.Kafka.TLS.Enabled || l.Kafka.Durability != "replicated" || len(l.Sources) == 0 {
+		t.Errorf("the example of the README is not one for production: %+v", l.Kafka)
+	}
+}
