@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -142,4 +143,32 @@ func TestEvents_OneLifeFromItsRecordToItsAmendments(t *testing.T) {
 	if r := hookledger(reader, "events", "show", "e1"); !strings.Contains(r.stdout, "wrong field") || !strings.Contains(r.stdout, "amendment ") {
 		t.Errorf("got %q", r.stdout)
 	}
+}
+
+func TestEventsList_SearchesByAccountObjectAndTime(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.apply("user_id", payment("e1", "alice", 1), payment("e2", "bob", 2), payment("e3", "alice", 3))
+	execSQL(t, s.url, `update processed_events set received_at = '2026-01-01T00:00:00Z' where event_id = 'e1'`)
+	reader := s.env("hookledger_reader", "user_id")
+	for args, want := range map[string]string{
+		"--account alice": "[e1 e3]",
+		"--account alice --since 2026-02-01T00:00:00Z": "[e3]",
+		"--until 2026-02-01T00:00:00Z":                 "[e1]",
+		"--object p_e2":                                "[e2]",
+		"--type paid --outcome applied":                "[e1 e2 e3]",
+		"--type refunded":                              "[]",
+		"--account nobody":                             "[]",
+	} {
+		list := jsonOf(t, hookledger(reader, append([]string{"events", "list", "--json"}, strings.Fields(args)...)...), "events-list")
+		got := []string{}
+		for _, e := range list["events"].([]any) {
+			got = append(got, e.(map[string]any)["event_id"].(string))
+		}
+		slices.Sort(got)
+		if fmt.Sprint(got) != want {
+			t.Errorf("%s: got %v, want %s", args, got, want)
+		}
+	}
+	hookledger(reader, "events", "list", "--since", "yesterday").want(t, app.ExitUsage, "--since is an RFC 3339 time")
 }

@@ -52,17 +52,20 @@ func scanEvent(row pgx.CollectableRow) (event, error) {
 var outcomes = []string{"applied", "ignored", "same_effect", "stale", "discarded"}
 
 func eventsList(a *app.App) *cobra.Command {
-	var source, outcome string
+	var source, outcome, kind, account, object, since, until string
 	var limit int
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List the latest events and their outcomes",
 		Long: `List the latest events and their outcomes: applied (money moved), ignored (the event
 means no money), same_effect (another event already told of the movement), stale
-(an older status), discarded (a person decided).`,
+(an older status), discarded (a person decided). Events that were forgotten are not listed;
+their entries are, by ` + "`hookledger accounts show`" + `.`,
 		Args: cobra.NoArgs,
 		Example: `  hookledger events list
   hookledger events list --source stripe --outcome ignored --limit 100
+  hookledger events list --account user_1 --since 2026-11-29T03:00:00Z
+  hookledger events list --object pi_123        # a movement, or an object with a status
   hookledger events list --json | jq -r '.events[].event_id'`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if limit < 0 {
@@ -70,6 +73,14 @@ means no money), same_effect (another event already told of the movement), stale
 			}
 			if outcome != "" && !contains(outcomes, outcome) {
 				return app.Usage(fmt.Errorf("--outcome %s: use one of %s", outcome, strings.Join(outcomes, ", ")))
+			}
+			from, err := parseTime("--since", since)
+			if err != nil {
+				return err
+			}
+			before, err := parseTime("--until", until)
+			if err != nil {
+				return err
 			}
 			cfg, err := a.Config()
 			if err != nil {
@@ -84,7 +95,7 @@ means no money), same_effect (another event already told of the movement), stale
 				Events []event `json:"events"`
 			}{[]event{}}
 			err = app.ReadOnly(c.Context(), pool, func(tx pgx.Tx) error {
-				rows, err := tx.Query(c.Context(), sqlEvents, pgx.QueryExecModeExec, source, outcome, limit)
+				rows, err := tx.Query(c.Context(), sqlEvents, pgx.QueryExecModeExec, source, outcome, kind, account, object, from, before, limit)
 				if err != nil {
 					return err
 				}
@@ -110,8 +121,25 @@ means no money), same_effect (another event already told of the movement), stale
 	}
 	c.Flags().StringVar(&source, "source", "", "only events of this source")
 	c.Flags().StringVar(&outcome, "outcome", "", "only this outcome: "+strings.Join(outcomes, ", "))
+	c.Flags().StringVar(&kind, "type", "", "only events of this type")
+	c.Flags().StringVar(&account, "account", "", "only events that moved money of this account, or were amended to")
+	c.Flags().StringVar(&object, "object", "", "only events of this movement, or that set the status of this object last")
+	c.Flags().StringVar(&since, "since", "", "only events received at or after this time (RFC 3339)")
+	c.Flags().StringVar(&until, "until", "", "only events received before this time (RFC 3339)")
 	c.Flags().IntVar(&limit, "limit", 20, "at most so many events, the latest processed; 0 is all")
 	return c
+}
+
+// parseTime reads the time of a flag; nil if it is not set.
+func parseTime(flag, s string) (*time.Time, error) {
+	if s == "" {
+		return nil, nil
+	}
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return nil, app.Usage(fmt.Errorf("%s is an RFC 3339 time, such as 2026-11-29T03:00:00Z", flag))
+	}
+	return &t, nil
 }
 
 func contains(list []string, s string) bool {

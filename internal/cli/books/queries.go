@@ -47,14 +47,24 @@ order by amended_at`
 const eventColumns = `source, event_id, type, outcome, topic, partition, "offset",
 	occurred_at, received_at, processed_at, body_sha256`
 
-// sqlEvents lists the latest events: source or empty, outcome or empty, limit or 0.
-// No index: it reads the memory of events.
+// sqlEvents lists the latest events: source, outcome, type, account, object (a movement or
+// an object with a status), each or empty, received from and before, or null, limit or 0.
+// No index: it reads the memory of events, and for account or object the ledger.
 const sqlEvents = `
 select ` + eventColumns + `
-from processed_events
-where ($1::text = '' or source = $1::text) and ($2::text = '' or outcome = $2::text)
+from processed_events p
+where ($1::text = '' or source = $1::text) and ($2::text = '' or outcome = $2::text) and ($3::text = '' or type = $3::text)
+	and ($4::text = '' or event_key in (
+		select event_key from ledger_entries where account_id = $4::text
+		union
+		select a.event_key from ledger_entries l join amendments a on a.amendment_id = l.amendment_id where l.account_id = $4::text))
+	and ($5::text = '' or event_key in (
+		select event_key from ledger_entries where movement_id = $5::text
+		union
+		select event_key from payment_states where object = $5::text))
+	and ($6::timestamptz is null or received_at >= $6::timestamptz) and ($7::timestamptz is null or received_at < $7::timestamptz)
 order by processed_at desc, topic, partition, "offset" desc
-limit nullif($3::bigint, 0)`
+limit nullif($8::bigint, 0)`
 
 // sqlEvent reads one event, whichever generation holds it. Index:
 // processed_events_pkey (event_key, generation) of each.
