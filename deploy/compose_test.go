@@ -324,7 +324,7 @@ var hardening = []string{
 
 func TestSystemd_UnitsAreHardenedAndRunOurCommands(t *testing.T) {
 	t.Parallel()
-	for _, role := range []string{"ingest", "consume"} {
+	for _, role := range []string{"ingest", "consume", "payments"} {
 		unit := read(t, "systemd/hookledger-"+role+".service")
 		lines := strings.Split(unit, "\n")
 		for _, want := range append(hardening, "ExecStart=/usr/local/bin/hookledger "+role) {

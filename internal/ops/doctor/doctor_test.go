@@ -377,6 +377,36 @@ func TestExamine_FindsSecretsThatLookWrongOrEnd(t *testing.T) {
 	}
 }
 
+func TestExamine_FindsTokensThatDoTooMuchOrNothing(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	p.apply()
+	file := func(text string) string {
+		path := filepath.Join(p.dir, testkit.UniqueName("token"))
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	p.more = fmt.Sprintf(`payments:
+  tokens:
+    - { client: shop, file: %q, from: ["shop:*"] }
+    - { client: till, file: %q }
+    - { client: late, file: %q, from: ["l"], not_after: %s }
+    - { client: gone, file: /nowhere/token, from: ["g"] }
+`, file("canary-0123456789abcdef0123456789abcdef\n"), file(" canary-0123456789abcdef0123456789abcdef"), file("canary-abcdef0123456789abcdef0123456789"), time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
+	r := p.examine()
+	want(t, r, "payments token 1 of shop", doctor.OK, "bound to its accounts")
+	want(t, r, "payments token 2 of till", doctor.Note, "every account")
+	want(t, r, "payments token 2 of till", doctor.Warning, "white space")
+	want(t, r, "payments token 3 of late", doctor.Warning, "it ends")
+	want(t, r, "payments token 4 of gone", doctor.Problem, "/nowhere/token")
+	want(t, r, "payments_standby", doctor.Problem, "payments.durability: single")
+	if strings.Contains(fmt.Sprint(r), "canary") {
+		t.Error("a finding shows a token")
+	}
+}
+
 func TestExamine_FindsCertificatesThatEnd(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)

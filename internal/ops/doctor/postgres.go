@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"hookledger/ingest/payments"
 	"hookledger/internal/broker"
 )
 
@@ -92,6 +93,10 @@ func (e *examination) server(ctx context.Context, conn *pgx.Conn) error {
 	}
 	e.unless(s["synchronous_standby_names"] != "", verdict, "postgres_standby", or("synchronous_standby_names "+s["synchronous_standby_names"], ""),
 		"a failover to another machine loses the latest commits; workers heal them from the topic while it holds them, but what operators wrote is lost", "set synchronous_standby_names to a standby")
+	if p := e.Config.Payments; len(p.Tokens) > 0 && p.Durability == payments.Replicated && s["synchronous_standby_names"] == "" {
+		e.add(Problem, "payments_standby", "payments.durability is replicated and Postgres has no synchronous standby",
+			"payments are not in the topic, so nothing brings back what a failover loses; the role refuses to start", "set synchronous_standby_names, or payments.durability: single")
+	}
 	return nil
 }
 

@@ -72,6 +72,7 @@ func Examine(ctx context.Context, d Deps) Report {
 	}
 	e := &examination{Deps: d}
 	e.secrets()
+	e.tokens()
 	e.certificates()
 	identity := e.kafka(ctx)
 	e.postgres(ctx, identity)

@@ -7,6 +7,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -61,6 +62,40 @@ func (e *examination) validity(check string, secrets []provider.SecretConfig) {
 		e.add(Problem, check, "none is valid now", "every delivery is refused", "add the secret that the provider signs with, or correct not_before and not_after")
 	case lasting == 0:
 		e.add(Warning, check, "the last one ends "+next.UTC().Format(time.RFC3339), "from then on every delivery is refused", "add the next secret to the list, and remove not_after of the last")
+	}
+}
+
+// tokens looks at who may pay.
+func (e *examination) tokens() {
+	now := e.Now()
+	for i, t := range e.Config.Payments.Tokens {
+		check, before := fmt.Sprintf("payments token %d of %s", i+1, t.Client), len(e.findings)
+		text, place := string(t.Value), "its value"
+		switch {
+		case t.Env != "":
+			text, place = os.Getenv(t.Env), "environment variable "+t.Env
+		case t.File != "":
+			content, err := os.ReadFile(t.File)
+			text, place = string(bytes.TrimSuffix(content, []byte("\n"))), "file "+t.File
+			if err != nil {
+				place = err.Error()
+			}
+		}
+		switch {
+		case text == "":
+			e.add(Problem, check, "nothing is there: "+place, "payments does not start on this machine", "put the token there; on a machine that runs other roles alone it may be missing")
+		case strings.TrimSpace(text) != text:
+			e.add(Warning, check, "it begins or ends with white space, which is taken for a part of it", "the client is answered 401", "write it without spaces or line ends")
+		}
+		if !t.NotAfter.IsZero() && t.NotAfter.Sub(now) < soon {
+			e.add(Warning, check, "it ends "+t.NotAfter.UTC().Format(time.RFC3339), "from then on the client is answered 401, unless it has another", "give the client the next one")
+		}
+		if len(t.From) == 0 {
+			e.add(Note, check, "it may spend from every account", "who gets hold of it can empty them all", "name the accounts in from, such as shop:*")
+		}
+		if len(e.findings) == before {
+			e.ok(check, "readable, and bound to its accounts")
+		}
 	}
 }
 
