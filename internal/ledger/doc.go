@@ -51,6 +51,13 @@
 // with equal money, two events tell of one movement; with other money the event goes to
 // quarantine as effect_mismatch, and the batch runs again without it.
 //
+// # What people decide
+//
+// Retry gives a record in quarantine, or a conflict, to the same plan and the same writes
+// as Apply, without progress, and notes the decision in the same transaction; Discard puts
+// the outcome discarded in their place. Both may run beside workers and beside each other.
+// Money that was applied wrongly is mended by package amend, which only adds.
+//
 // # Order of locks
 //
 // progress, payment_states, known events, new events, entries, quarantine, conflicts,

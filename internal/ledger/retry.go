@@ -77,8 +77,9 @@ func (l *Ledger) Retry(ctx context.Context, h Held, d Decision) (Resolved, error
 }
 
 // Discard closes what is held for d.Reason. The event of a quarantined record gets a row
-// that says discarded, and blocks a later replay; if the event was applied meanwhile, from
-// another record, it stands. A record that is no event has no row: its place in quarantine
+// that says discarded, and blocks a later replay for as long as events are remembered
+// (dedupe.keep, which is longer than the topic's retention); if the event was applied
+// meanwhile, from another record, it stands. A record that is no event has no row: its place in quarantine
 // blocks. A discarded conflict leaves the event as it is. Errors as of Retry.
 func (l *Ledger) Discard(ctx context.Context, h Held, d Decision) (Resolved, error) {
 	return l.settle(ctx, h, d, wordDiscarded, (*planner).discard)

@@ -104,8 +104,9 @@ func quarantineDiscard(a *app.App) *cobra.Command {
 		Use:   "discard [NUMBER...]",
 		Short: "Decide against held records, for a reason",
 		Long: `Decide against held records, for a reason. The event gets the outcome discarded, which
-blocks every later replay of it; an event that was applied meanwhile stands. A discarded
-conflict leaves the event as it is: ` + "`hookledger events amend`" + ` mends money.
+blocks every later replay of it, for as long as events are remembered (dedupe.keep); an
+event that was applied meanwhile stands. A discarded conflict leaves the event as it is:
+` + "`hookledger events amend`" + ` mends money.
 
 Needs the rights of hookledger_operator.`,
 		Example: `  hookledger quarantine discard 7 --reason "test event of the provider, ticket 123"
