@@ -172,3 +172,34 @@ func TestEventsList_SearchesByAccountObjectAndTime(t *testing.T) {
 	}
 	hookledger(reader, "events", "list", "--since", "yesterday").want(t, app.ExitUsage, "--since is an RFC 3339 time")
 }
+
+func TestAccountsShow_RunningBalanceAndAsItWas(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.apply("user_id", payment("e1", "alice", 1), payment("e2", "bob", 2), payment("e3", "alice", 30))
+	execSQL(t, s.url, `update ledger_entries set applied_at = '2026-01-01T00:00:00Z' where event_id = 'e1'`)
+	reader := s.env("hookledger_reader", "user_id")
+	show := func(args ...string) (accounts, entries []any) {
+		t.Helper()
+		v := jsonOf(t, hookledger(reader, append([]string{"accounts", "show", "alice", "--json"}, args...)...), "accounts-show")
+		return v["accounts"].([]any), v["entries"].([]any)
+	}
+	accounts, entries := show()
+	first := accounts[0].(map[string]any)
+	if first["balance"] != 31.0 || first["entry_count"] != 2.0 || len(entries) != 2 ||
+		entries[0].(map[string]any)["balance"] != 31.0 || entries[1].(map[string]any)["balance"] != 1.0 {
+		t.Errorf("got %v, %v", accounts, entries)
+	}
+	if _, entries = show("--limit", "1"); len(entries) != 1 || entries[0].(map[string]any)["balance"] != 31.0 {
+		t.Errorf("the latest: got %v", entries)
+	}
+	if accounts, entries = show("--at", "2026-02-01T00:00:00Z"); accounts[0].(map[string]any)["balance"] != 1.0 || len(entries) != 1 {
+		t.Errorf("as it was: got %v, %v", accounts, entries)
+	}
+	r := hookledger(reader, "accounts", "show", "alice")
+	if !strings.Contains(r.stdout, "0.31 EUR") || !strings.Contains(r.stdout, "BALANCE") {
+		t.Errorf("got %q", r.stdout)
+	}
+	hookledger(reader, "accounts", "show", "alice", "--at", "2025-01-01T00:00:00Z").want(t, app.ExitFailed, "had no entries")
+	hookledger(reader, "accounts", "show", "alice", "--at", "noon").want(t, app.ExitUsage, "--at is an RFC 3339 time")
+}

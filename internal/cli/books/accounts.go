@@ -97,15 +97,24 @@ func printAccounts(w io.Writer, accounts []account) error {
 
 func accountsShow(a *app.App) *cobra.Command {
 	var limit int
+	var until string
 	c := &cobra.Command{
 		Use:   "show ACCOUNT",
 		Short: "Show one account: its balances and its latest entries",
-		Args:  cobra.ExactArgs(1),
+		Long: `Show one account: its balances, and its latest entries with the event, payment or amendment
+behind each and what the balance came to with it. With --at all of it is as it was then,
+added up from the entries. Needs the rights of hookledger_reader.`,
+		Args: cobra.ExactArgs(1),
 		Example: `  hookledger accounts show user_1
+  hookledger accounts show user_1 --at 2026-11-29T03:00:00Z
   hookledger accounts show user_1 --limit 0 --json`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if limit < 0 {
 				return app.Usage(fmt.Errorf("--limit is %d: set 0 for all or a positive number", limit))
+			}
+			at, err := parseTime("--at", until)
+			if err != nil {
+				return err
 			}
 			cfg, err := a.Config()
 			if err != nil {
@@ -121,21 +130,28 @@ func accountsShow(a *app.App) *cobra.Command {
 				Entries  []entry   `json:"entries"`
 			}{[]account{}, []entry{}}
 			err = app.ReadOnly(c.Context(), pool, func(tx pgx.Tx) error {
-				rows, err := tx.Query(c.Context(), sqlAccount, pgx.QueryExecModeExec, args[0])
+				sql, params := sqlAccount, []any{pgx.QueryExecModeExec, args[0]}
+				if at != nil {
+					sql, params = sqlAccountAt, append(params, at)
+				}
+				rows, err := tx.Query(c.Context(), sql, params...)
 				if err != nil {
 					return err
 				}
 				if out.Accounts, err = pgx.AppendRows(out.Accounts, rows, scanAccount); err != nil {
 					return err
 				}
-				if rows, err = tx.Query(c.Context(), sqlEntriesOfAccount, pgx.QueryExecModeExec, args[0], limit); err != nil {
+				if rows, err = tx.Query(c.Context(), sqlEntriesOfAccount, pgx.QueryExecModeExec, args[0], limit, at); err != nil {
 					return err
 				}
-				out.Entries, err = pgx.AppendRows(out.Entries, rows, scanEntry)
+				out.Entries, err = pgx.AppendRows(out.Entries, rows, scanAccountEntry)
 				return err
 			})
 			if err != nil {
 				return err
+			}
+			if len(out.Accounts) == 0 && at != nil {
+				return fmt.Errorf("account %q had no entries at %s", args[0], until)
 			}
 			if len(out.Accounts) == 0 {
 				return fmt.Errorf("account %q has no entries: `hookledger accounts list` shows those that have", args[0])
@@ -151,6 +167,7 @@ func accountsShow(a *app.App) *cobra.Command {
 			})
 		},
 	}
+	c.Flags().StringVar(&until, "at", "", "as it was at this time (RFC 3339)")
 	c.Flags().IntVar(&limit, "limit", 20, "at most so many entries, the latest; 0 is all")
 	return c
 }

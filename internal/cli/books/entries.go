@@ -25,14 +25,26 @@ type entry struct {
 	MovementID  string  `json:"movement_id"`
 	OccurredAt  *string `json:"occurred_at"`
 	AppliedAt   *string `json:"applied_at"`
+	// Balance is what the account came to with this entry, in lists of one account.
+	Balance *int64 `json:"balance,omitempty"`
 }
 
-func scanEntry(row pgx.CollectableRow) (entry, error) {
+// scanAccountEntry reads an entry with its running balance.
+func scanAccountEntry(row pgx.CollectableRow) (entry, error) {
+	var balance int64
+	e, err := scanEntryAnd(row, &balance)
+	e.Balance = &balance
+	return e, err
+}
+
+func scanEntry(row pgx.CollectableRow) (entry, error) { return scanEntryAnd(row) }
+
+func scanEntryAnd(row pgx.CollectableRow, rest ...any) (entry, error) {
 	var e entry
 	var occurred *time.Time
 	var applied time.Time
-	err := row.Scan(&e.EntryID, &e.AccountID, &e.Contra, &e.Amount, &e.Currency, &e.Source, &e.EventID,
-		&e.PaymentID, &e.AmendmentID, &e.Rule, &e.MovementID, &occurred, &applied)
+	err := row.Scan(append([]any{&e.EntryID, &e.AccountID, &e.Contra, &e.Amount, &e.Currency, &e.Source, &e.EventID,
+		&e.PaymentID, &e.AmendmentID, &e.Rule, &e.MovementID, &occurred, &applied}, rest...)...)
 	if occurred != nil {
 		e.OccurredAt = console.JSONTime(*occurred)
 	}
@@ -45,9 +57,18 @@ func printEntries(w io.Writer, entries []entry) error {
 		_, err := fmt.Fprintln(w, "  none")
 		return err
 	}
-	t := console.NewTable("entry>", "account", "amount>", "contra", "because of", "rule", "applied").Indent("  ")
+	running := entries[0].Balance != nil
+	columns := []string{"entry>", "account", "amount>", "contra", "because of", "rule", "applied"}
+	if running {
+		columns = append(columns, "balance>")
+	}
+	t := console.NewTable(columns...).Indent("  ")
 	for _, e := range entries {
-		t.Row(fmt.Sprint(e.EntryID), e.AccountID, console.Amount(e.Amount, e.Currency), e.Contra, e.cause(), e.Rule, shortTime(e.AppliedAt))
+		row := []string{fmt.Sprint(e.EntryID), e.AccountID, console.Amount(e.Amount, e.Currency), e.Contra, e.cause(), e.Rule, shortTime(e.AppliedAt)}
+		if running {
+			row = append(row, console.Amount(*e.Balance, e.Currency))
+		}
+		t.Row(row...)
 	}
 	return t.Write(w)
 }

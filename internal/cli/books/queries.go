@@ -16,15 +16,24 @@ from accounts
 where account_id = $1::text
 order by currency`
 
+// sqlAccountAt adds up what an account's entries came to at a time. No index: the ledger
+// has none beyond its walls, so this reads the whole table.
+const sqlAccountAt = `
+select account_id, currency, sum(amount)::bigint, count(*), max(applied_at)
+from ledger_entries
+where account_id = $1::text and applied_at <= $2::timestamptz
+group by account_id, currency
+order by currency`
+
 const entryColumns = `entry_id, account_id, contra, amount, currency, source, event_id,
 	payment_id::text, amendment_id::text, rule, movement_id, occurred_at, applied_at`
 
-// sqlEntriesOfAccount reads the latest entries of an account: ID, limit or 0. No index:
-// the ledger has none beyond its walls, so this reads the whole table.
+// sqlEntriesOfAccount reads the latest entries of an account, each with what the balance
+// came to with it: ID, limit or 0, time until or null. No index, as above.
 const sqlEntriesOfAccount = `
-select ` + entryColumns + `
+select ` + entryColumns + `, sum(amount) over (partition by currency order by entry_id)::bigint
 from ledger_entries
-where account_id = $1::text
+where account_id = $1::text and ($3::timestamptz is null or applied_at <= $3::timestamptz)
 order by entry_id desc
 limit nullif($2::bigint, 0)`
 
