@@ -51,6 +51,16 @@ func scanEvent(row pgx.CollectableRow) (event, error) {
 // outcomes are those that have a row in processed_events.
 var outcomes = []string{"applied", "ignored", "same_effect", "stale", "discarded"}
 
+// printHeld says what was accepted and is no event yet, so that nobody looks for it in
+// the list in vain.
+func printHeld(w io.Writer, quarantined, conflicts int64) error {
+	if quarantined == 0 && conflicts == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "\nwaiting for a person: %d in quarantine, %d conflicts: see `hookledger quarantine list`\n", quarantined, conflicts)
+	return err
+}
+
 func eventsList(a *app.App) *cobra.Command {
 	var source, outcome, kind, account, object, since, until string
 	var limit int
@@ -59,8 +69,9 @@ func eventsList(a *app.App) *cobra.Command {
 		Short: "List the latest events and their outcomes",
 		Long: `List the latest events and their outcomes: applied (money moved), ignored (the event
 means no money), same_effect (another event already told of the movement), stale
-(an older status), discarded (a person decided). Events that were forgotten are not listed;
-their entries are, by ` + "`hookledger accounts show`" + `.`,
+(an older status), discarded (a person decided). What waits in quarantine is counted below
+the list, and listed by ` + "`hookledger quarantine list`" + `. Events that were forgotten are not
+listed; their entries are, by ` + "`hookledger accounts show`" + `.`,
 		Args: cobra.NoArgs,
 		Example: `  hookledger events list
   hookledger events list --source stripe --outcome ignored --limit 100
@@ -72,7 +83,7 @@ their entries are, by ` + "`hookledger accounts show`" + `.`,
 				return app.Usage(fmt.Errorf("--limit is %d: set 0 for all or a positive number", limit))
 			}
 			if outcome != "" && !contains(outcomes, outcome) {
-				return app.Usage(fmt.Errorf("--outcome %s: use one of %s", outcome, strings.Join(outcomes, ", ")))
+				return app.Usage(fmt.Errorf("--outcome %s: use one of %s; what waits for a person is in `hookledger quarantine list`", outcome, strings.Join(outcomes, ", ")))
 			}
 			from, err := parseTime("--since", since)
 			if err != nil {
@@ -92,30 +103,39 @@ their entries are, by ` + "`hookledger accounts show`" + `.`,
 			}
 			defer pool.Close()
 			out := struct {
-				Events []event `json:"events"`
-			}{[]event{}}
+				Events      []event `json:"events"`
+				Quarantined int64   `json:"quarantined"`
+				Conflicts   int64   `json:"conflicts"`
+			}{Events: []event{}}
 			err = app.ReadOnly(c.Context(), pool, func(tx pgx.Tx) error {
 				rows, err := tx.Query(c.Context(), sqlEvents, pgx.QueryExecModeExec, source, outcome, kind, account, object, from, before, limit)
 				if err != nil {
 					return err
 				}
-				out.Events, err = pgx.AppendRows(out.Events, rows, scanEvent)
-				return err
+				if out.Events, err = pgx.AppendRows(out.Events, rows, scanEvent); err != nil {
+					return err
+				}
+				return tx.QueryRow(c.Context(), sqlHeld, pgx.QueryExecModeExec, source).Scan(&out.Quarantined, &out.Conflicts)
 			})
 			if err != nil {
 				return err
 			}
 			return a.Print("events-list", out, func(w io.Writer) error {
 				if len(out.Events) == 0 {
-					_, err := fmt.Fprintln(w, "no events")
-					return err
+					if _, err := fmt.Fprintln(w, "no events"); err != nil {
+						return err
+					}
+					return printHeld(w, out.Quarantined, out.Conflicts)
 				}
 				t := console.NewTable("source", "event", "type", "outcome", "partition>", "offset>", "received", "processed")
 				for _, e := range out.Events {
 					t.Row(e.Source, e.EventID, e.Type, e.Outcome, fmt.Sprint(e.Partition), fmt.Sprint(e.Offset),
 						shortTime(e.ReceivedAt), shortTime(e.ProcessedAt))
 				}
-				return t.Write(w)
+				if err := t.Write(w); err != nil {
+					return err
+				}
+				return printHeld(w, out.Quarantined, out.Conflicts)
 			})
 		},
 	}

@@ -105,3 +105,9 @@ order by id`
 // sqlQuarantinedBody reads the bytes of a record in quarantine. Index:
 // quarantined_events_pkey.
 const sqlQuarantinedBody = `select body from quarantined_events where id = $1::bigint`
+
+// sqlHeld counts what waits for a person, of one source or of all. No index: the
+// quarantine is small, or there is a larger problem.
+const sqlHeld = `
+select (select count(*) from quarantined_events where resolved_at is null and ($1 = '' or source = $1)),
+       (select count(*) from event_conflicts where resolved_at is null and ($1 = '' or source = $1))`
