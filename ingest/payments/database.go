@@ -145,7 +145,7 @@ type database struct {
 }
 
 func newDatabase(pool *pgxpool.Pool, c Config) *database {
-	return &database{pool: pool, patience: min(c.AnswerTimeout, c.ClaimTTL/3), third: millis(c.ClaimTTL / 3), whole: millis(c.ClaimTTL)}
+	return &database{pool: pool, patience: c.AnswerTimeout / 2, third: millis(c.ClaimTTL / 3), whole: millis(c.ClaimTTL)}
 }
 
 func millis(d time.Duration) string { return strconv.FormatInt(max(d.Milliseconds(), 1), 10) + "ms" }
