@@ -69,7 +69,7 @@ func (d *door) claimKey(ctx context.Context, conn *pgxpool.Conn, r *request) (*c
 		case s.mine:
 			return &claim{attempt: s.attempt, at: s.at, since: time.Now()}, nil, nil
 		}
-		cause := ""
+		var cause string
 		switch {
 		case s.expired:
 			cause = "expired"

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -170,7 +171,7 @@ func readFrame(r io.Reader) ([]byte, error) {
 	if n < 4 || n > 1<<24 {
 		return nil, errors.New("not a message of Postgres")
 	}
-	frame := append(head, make([]byte, n-4)...)
+	frame := slices.Concat(head, make([]byte, n-4))
 	_, err := io.ReadFull(r, frame[5:])
 	return frame, err
 }
@@ -180,7 +181,7 @@ func copyStartup(client, server net.Conn) bool {
 	if _, err := io.ReadFull(client, head); err != nil {
 		return false
 	}
-	frame := append(head, make([]byte, binary.BigEndian.Uint32(head)-4)...)
+	frame := slices.Concat(head, make([]byte, binary.BigEndian.Uint32(head)-4))
 	if _, err := io.ReadFull(client, frame[4:]); err != nil {
 		return false
 	}

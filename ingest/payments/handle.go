@@ -283,7 +283,7 @@ func (s *Server) recovered(x *exchange) {
 	if cause == nil {
 		return
 	}
-	if cause == http.ErrAbortHandler {
+	if err, ok := cause.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(cause)
 	}
 	// The cause may quote what was being read.

@@ -35,11 +35,11 @@ type stack struct {
 // something else must not be mixed with ours.
 func (f folder) writeConfig(s stack, partitions int, environ []string) (*config.Loaded, error) {
 	for _, g := range generators {
-		if _, err := f.secretOf(g.source, g.generate); err != nil {
+		if err := f.keepSecret(g.source, g.generate); err != nil {
 			return nil, err
 		}
 	}
-	if _, err := f.secretOf(paymentsToken, randomHex); err != nil {
+	if err := f.keepSecret(paymentsToken, randomHex); err != nil {
 		return nil, err
 	}
 	text := f.yaml(s, partitions)

@@ -32,22 +32,21 @@ func (f folder) reset(ctx context.Context) error {
 	return devstack.ResetPostgres(ctx, f.postgres())
 }
 
-// secretOf returns the development secret of a source, made at the first start. It
-// is kept by a reset, so that commands copied earlier still work.
-func (f folder) secretOf(source string, generate func() string) (string, error) {
+// keepSecret makes the development secret of a source at the first start. It is kept by
+// a reset, so that commands copied earlier still work.
+func (f folder) keepSecret(source string, generate func() string) error {
 	path := f.secret(source)
 	kept, err := os.ReadFile(path)
 	if secret := strings.TrimSuffix(string(kept), "\n"); err == nil && secret != "" {
-		return secret, nil
+		return nil
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", fmt.Errorf("read development secret of %s: %w", source, err)
+		return fmt.Errorf("read development secret of %s: %w", source, err)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return "", fmt.Errorf("keep development secret of %s: %w", source, err)
+		return fmt.Errorf("keep development secret of %s: %w", source, err)
 	}
-	secret := generate()
-	return secret, writePrivate(path, secret+"\n")
+	return writePrivate(path, generate()+"\n")
 }
 
 // writePrivate replaces a file of mode 0600 as a whole, so that a reader never sees
