@@ -123,6 +123,12 @@ func TestRoles_PrepareRunAndStop(t *testing.T) {
 		return nil
 	})
 
+	// The same ID before and after: the file changed, not the configuration.
+	used := jsonOf(t, in.run(t, "sources", "secrets", "stripe", "--json"), "sources-secrets")["secrets"].([]any)
+	if first := used[0].(map[string]any); len(used) != 1 || first["events"].(float64) < 201 || first["last_matched"] == nil || first["configured"] != true {
+		t.Errorf("sources secrets: got %v", used)
+	}
+
 	if code := receiver.Stop(20 * time.Second); code != app.ExitOK {
 		t.Errorf("ingest after SIGTERM: exit code %d, want 0", code)
 	}

@@ -14,7 +14,7 @@ import (
 // Command makes `hookledger sources`.
 func Command(a *app.App) *cobra.Command {
 	return app.Group("sources", "Show sources, what their events mean, and add one",
-		list(a), show(a), events(a), providers(a), create(a), check(a))
+		list(a), show(a), secrets(a), events(a), providers(a), create(a), check(a))
 }
 
 // configured returns the configuration of the source with a name.
