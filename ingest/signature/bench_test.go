@@ -60,6 +60,7 @@ func BenchmarkVerifyDerived(b *testing.B) {
 		}
 		v, sig := verifierOf(b, c.config)
 		r := signed(b, sig, c.secret(), c.message())
+		r.Remote = c.remote
 		b.Run("scheme="+name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
