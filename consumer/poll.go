@@ -56,6 +56,9 @@ func (s *session) fetchFailed(_ string, id int32, err error) {
 		s.fail(fmt.Errorf("read %s/%d: %w", s.topic, id, err))
 	case errors.Is(err, kerr.FencedInstanceID):
 		s.fail(fmt.Errorf("another worker uses consume.instance_id %q: give each worker its own: %w", s.w.cfg.InstanceID, err))
+	case errors.Is(err, kerr.InvalidSessionTimeout):
+		s.fail(fmt.Errorf("%w: the brokers do not allow consume.session_timeout %s: set it between their group.min.session.timeout.ms and group.max.session.timeout.ms: %w",
+			ErrRefused, s.w.cfg.SessionTimeout, err))
 	case errors.As(err, &group):
 		// The client rejoins by itself.
 		s.w.metrics.retries.WithLabelValues("group").Inc()

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -348,6 +349,21 @@ func TestPosition_AddedPartitionStartsAtItsBeginning(t *testing.T) {
 	b.hasBalance("anna", 7)
 	b.isCommitted(2, 5)
 	b.hasIncidents(2)
+}
+
+// The brokers' bounds are theirs to set: 6 s to 30 min by default, in kfake to 5 min.
+func TestWorker_RefusesASessionTimeoutThatTheBrokersRefuse(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 1)
+	w := b.start(func(d *Deps) { d.Config.SessionTimeout = 30 * time.Minute })
+	select {
+	case <-w.done:
+	case <-time.After(30 * time.Second):
+		t.Fatal("still trying after 30 s")
+	}
+	if !errors.Is(w.err, ErrRefused) || !strings.Contains(w.err.Error(), "consume.session_timeout") {
+		t.Errorf("got %v, want ErrRefused with the key to set", w.err)
+	}
 }
 
 func TestWorker_RefusesATopicThatIsMissingOrUnsafe(t *testing.T) {
