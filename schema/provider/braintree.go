@@ -28,7 +28,8 @@ import (
 // their own ID, so told of twice they are one movement: a sale credits, a credit (refund)
 // debits. Not all kinds of payment have such notifications, refunds of cards among them. A
 // chargeback debits from its opening and is given back when it is won; retrievals and
-// pre-arbitrations move nothing. refund_failed is status alone: whether the refund was told of
+// pre-arbitrations move nothing. Disputes do not name the customer and go to quarantine, unless
+// the account is the order, and in the configuration as such for all. refund_failed is status alone: whether the refund was told of
 // before is not known. From memory, not verified: that transactions[0] is the latest, and the
 // fields of disputes.
 var _ = register(source.Definition{
@@ -53,7 +54,7 @@ var _ = register(source.Definition{
 	Read:     readBraintree,
 	Write:    writeBraintree,
 	ID:       braintreeID,
-	Account:  []string{"notification.subject.transaction.customer.id", "notification.subject.subscription.transactions[0].customer.id", "notification.subject.dispute.transaction.order-id"},
+	Account:  []string{"notification.subject.transaction.customer.id", "notification.subject.subscription.transactions[0].customer.id"},
 	Required: map[string]string{"public_key": "PUBLIC-KEY"},
 	Postings: []source.PostingConfig{{
 		Key: "transaction", Type: []string{"transaction_settled"},

@@ -8,7 +8,13 @@ import (
 
 func braintreeSource(t testing.TB, trust string) *provider.Source {
 	t.Helper()
-	return sourceOf(t, "braintree", trust)
+	// Here the order is the account of disputes, and the same as the customer.
+	c := provider.Config{Name: "x", Provider: "braintree", Trust: trust, Account: []string{
+		"notification.subject.transaction.customer.id", "notification.subject.subscription.transactions[0].customer.id",
+		"notification.subject.dispute.transaction.order-id",
+	}}
+	c.Signature.PublicKey = "PUBLIC-KEY"
+	return mustSource(t, c)
 }
 
 var braintreeFixtures = []fixture{

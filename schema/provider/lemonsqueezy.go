@@ -28,7 +28,7 @@ var _ = register(source.Definition{
 		Time:       source.Locator{Path: "data.attributes.updated_at", Or: []source.Locator{{Path: "data.attributes.created_at"}}},
 		TimeFormat: source.FormatRFC3339,
 	},
-	Account: []string{"meta.custom_data.account_id", "data.attributes.customer_id"},
+	Account: []string{"meta.custom_data.account_id"},
 	Postings: []source.PostingConfig{{
 		Type:   []string{"order_created"},
 		When:   []source.ConditionConfig{is("data.attributes.status", "paid")},

@@ -13,9 +13,9 @@ import "hookledger/schema/source"
 // here: whether Paddle refunds because of it is not documented. What Paddle keeps (fee,
 // chargeback_fee) is between it and the seller.
 //
-// Amounts are strings in minor units. Adjustments carry no custom_data: name customer_id
-// in the account's list where they are to be found. From memory, not verified: the names
-// of the actions that reverse others.
+// Amounts are strings in minor units. Adjustments carry no custom_data, so they go to
+// quarantine where it names the account; data.customer_id, alone in the account's list, is
+// in both. From memory, not verified: the names of the actions that reverse others.
 var _ = register(source.Definition{
 	Name: "paddle",
 	Signature: source.Signature{
@@ -28,7 +28,7 @@ var _ = register(source.Definition{
 	},
 	Knobs:   []string{"tolerance"},
 	Event:   source.EventConfig{ID: at("event_id"), Type: at("event_type"), Time: at("occurred_at"), TimeFormat: source.FormatRFC3339},
-	Account: []string{"data.custom_data.account_id", "data.customer_id"},
+	Account: []string{"data.custom_data.account_id"},
 	Postings: []source.PostingConfig{{
 		Key: "transaction", Type: []string{"transaction.completed", "transaction.paid"},
 		Amount: "data.details.totals.grand_total", Unit: source.UnitMinor, Currency: at("data.currency_code"), Direction: credits,

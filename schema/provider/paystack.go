@@ -33,7 +33,7 @@ var _ = register(source.Definition{
 		Type: at("event"), Time: source.Locator{Path: "data.paid_at", Or: []source.Locator{{Path: "data.transferred_at"}, {Path: "data.resolvedAt"}, {Path: "data.updated_at"}, {Path: "data.created_at"}}},
 		TimeFormat: source.FormatRFC3339,
 	},
-	Account: []string{"data.metadata.account_id", "data.recipient.metadata.account_id", "data.customer.customer_code"},
+	Account: []string{"data.metadata.account_id", "data.recipient.metadata.account_id"},
 	Postings: []source.PostingConfig{{
 		Type:   []string{"charge.success"},
 		Amount: "data.amount", Unit: source.UnitMinor, Currency: at("data.currency"), Direction: credits,

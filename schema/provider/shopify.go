@@ -19,7 +19,7 @@ import "hookledger/schema/source"
 // without any moves nothing. A chargeback debits from its beginning and is given back
 // when it is won; every later state makes the debit too, once. An inquiry moves nothing.
 // Fees of disputes are not in the events. Refunds and disputes carry the order, not the
-// customer: name order_id in the account's list where they are to be found.
+// customer, so they go to quarantine: another account than was credited must not pay.
 var _ = register(source.Definition{
 	Name: "shopify",
 	Signature: source.Signature{
@@ -32,7 +32,7 @@ var _ = register(source.Definition{
 		Time:       source.Locator{Path: "updated_at", Or: []source.Locator{{Path: "processed_at"}, {Path: "finalized_on"}, {Path: "created_at"}, {Path: "initiated_at"}}},
 		TimeFormat: source.FormatRFC3339,
 	},
-	Account: []string{"customer.id", "order_id"},
+	Account: []string{"customer.id"},
 	Postings: []source.PostingConfig{{
 		Type:   []string{"orders/paid"},
 		When:   []source.ConditionConfig{not("financial_status", "pending", "authorized", "partially_paid", "voided", "expired")},

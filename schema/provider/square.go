@@ -12,6 +12,10 @@ import "hookledger/schema/source"
 // From memory, not verified: a dispute holds the disputed amount back from the moment
 // evidence is asked for, and gives it back when it is won; an inquiry holds back nothing.
 // Fees of disputes are not in the events.
+//
+// Refunds and disputes name the payment alone, not whose it was: they go to quarantine,
+// unless the payment's ID is the account of all three (data.object.payment.id,
+// data.object.refund.payment_id, data.object.dispute.disputed_payment.payment_id).
 var _ = register(source.Definition{
 	Name: "square",
 	Signature: source.Signature{
@@ -27,7 +31,7 @@ var _ = register(source.Definition{
 		}
 	},
 	Event:   source.EventConfig{ID: at("event_id"), Type: at("type"), Time: at("created_at"), TimeFormat: source.FormatRFC3339},
-	Account: []string{"data.object.payment.reference_id", "data.object.payment.customer_id", "data.object.refund.payment_id", "data.object.dispute.disputed_payment.payment_id"},
+	Account: []string{"data.object.payment.reference_id"},
 	Postings: []source.PostingConfig{{
 		Key: "payment", Type: []string{"payment.created", "payment.updated"},
 		When:   []source.ConditionConfig{is("data.object.payment.status", "COMPLETED")},

@@ -8,9 +8,10 @@ import (
 
 func squareSource(t testing.TB) *provider.Source {
 	t.Helper()
+	// One account for each payment: the only identity that refunds and disputes share with it.
 	return mustSource(t, provider.Config{
 		Name: "x", Provider: "square",
-		Account:   []string{"data.object.payment.reference_id", "data.object.refund.payment_id", "data.object.dispute.disputed_payment.payment_id"},
+		Account:   []string{"data.object.payment.id", "data.object.refund.payment_id", "data.object.dispute.disputed_payment.payment_id"},
 		Signature: provider.SignatureConfig{URL: "https://example.com/webhooks/square"},
 	})
 }
@@ -21,9 +22,9 @@ var squareFixtures = []fixture{
 	{file: "dispute.state.updated_won.json", want: []string{"e-dw dispute.state.updated 2025-12-20T12:00:00Z: -1600 USD hYy9pRFVxp dispute XDgyFu7yo1; +1600 USD hYy9pRFVxp dispute_won XDgyFu7yo1; status XDgyFu7yo1=WON"}},
 	{file: "order.updated.json", want: []string{"e-or order.updated 2025-11-29T12:00:01Z: ignored"}},
 	{file: "payment.created.json", want: []string{"e-pc payment.created 2025-11-29T12:00:00Z: status hYy9pRFVxp=APPROVED"}},
-	{file: "payment.updated.json", want: []string{"e-pu payment.updated 2025-11-29T12:00:00Z: +2300 USD acct_7 payment hYy9pRFVxp; status hYy9pRFVxp=COMPLETED"}},
-	{file: "payment.updated_after_refund.json", want: []string{"e-pr payment.updated 2025-11-29T13:01:01Z: +2300 USD acct_7 payment hYy9pRFVxp; status hYy9pRFVxp=COMPLETED"}},
-	{file: "payment.updated_jpy.json", want: []string{"e-pj payment.updated 2025-11-29T12:00:00Z: +1500 JPY acct_7 payment jPy1; status jPy1=COMPLETED"}},
+	{file: "payment.updated.json", want: []string{"e-pu payment.updated 2025-11-29T12:00:00Z: +2300 USD hYy9pRFVxp payment hYy9pRFVxp; status hYy9pRFVxp=COMPLETED"}},
+	{file: "payment.updated_after_refund.json", want: []string{"e-pr payment.updated 2025-11-29T13:01:01Z: +2300 USD hYy9pRFVxp payment hYy9pRFVxp; status hYy9pRFVxp=COMPLETED"}},
+	{file: "payment.updated_jpy.json", want: []string{"e-pj payment.updated 2025-11-29T12:00:00Z: +1500 JPY jPy1 payment jPy1; status jPy1=COMPLETED"}},
 	{file: "payout.paid.json", want: []string{"e-po payout.paid 2025-12-03T00:00:00Z: status po_f3c0=PAID"}},
 	{file: "refund.created.json", want: []string{"e-rc refund.created 2025-11-29T13:00:00Z: status hYy9pRFVxp_R1=PENDING"}},
 	{file: "refund.updated.json", want: []string{"e-ru refund.updated 2025-11-29T13:01:00Z: -700 USD hYy9pRFVxp refund hYy9pRFVxp_R1; status hYy9pRFVxp_R1=COMPLETED"}},
@@ -39,7 +40,7 @@ func TestSquare_Meaning(t *testing.T) {
 func TestSquare_EveryMovementIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	s := squareSource(t)
-	wantStory(t, s, "square", squareFixtures, "-1400 USD hYy9pRFVxp, 2300 USD acct_7",
+	wantStory(t, s, "square", squareFixtures, "900 USD hYy9pRFVxp",
 		"payment.created.json", "payment.updated.json", "payment.updated_after_refund.json", "refund.created.json", "refund.updated.json",
 		"refund.updated_second.json", "refund.updated_failed.json", "dispute.created.json", "dispute.state.updated_won.json")
 	// The dispute alone, and its end alone.

@@ -8,7 +8,8 @@ import (
 
 func xenditSource(t testing.TB, trust string) *provider.Source {
 	t.Helper()
-	return sourceOf(t, "xendit", trust)
+	// Who keeps the account in the reference of refunds and payouts, too, says so.
+	return mustSource(t, provider.Config{Name: "x", Provider: "xendit", Account: []string{"external_id", "data.reference_id"}, Trust: trust})
 }
 
 var xenditFixtures = []fixture{
