@@ -18,7 +18,9 @@ import (
 // the bank sends on request: without it, and for reversed, the event goes to quarantine.
 // Amounts are in minor units, where the bank sends them. Callbacks do not name the currency:
 // it is the source's. The movement of a refund is the event's ID: two refunds of one amount
-// are told apart by callbackCreationDate, also on request.
+// are told apart by callbackCreationDate, also on request. Without it a refund goes to
+// quarantine, and so a second one, which is the same event, is no repetition of one that
+// was made: a person looks how many there were.
 var _ = register(source.Definition{
 	Name: "sberbank",
 	Signature: source.Signature{
@@ -62,6 +64,9 @@ var _ = register(source.Definition{
 	ComposeType: func(set func(string, any), eventType, eventID string) string {
 		set("operation", eventType)
 		set("mdOrder", eventID)
+		if eventType == "refunded" {
+			set("callbackCreationDate", eventID)
+		}
 		return ""
 	},
 	Account:    []string{"orderNumber"},
@@ -70,6 +75,12 @@ var _ = register(source.Definition{
 		Type: []string{"deposited"}, When: []source.ConditionConfig{is("status", "1")},
 		Amount: "amount", Unit: source.UnitMinor, Currency: at("currency"), Direction: credits,
 		Movement: "mdOrder",
+	}, {
+		Key: "refund_undated", Type: []string{"refunded"}, When: []source.ConditionConfig{is("status", "1"), absent("callbackCreationDate")},
+		Unclear: sberbankUndated,
+	}, {
+		Key: "refund_undated_empty", Type: []string{"refunded"}, When: []source.ConditionConfig{is("status", "1"), is("callbackCreationDate", "")},
+		Unclear: sberbankUndated,
 	}, {
 		Type: []string{"refunded"}, When: []source.ConditionConfig{is("status", "1")},
 		Amount: "operationRefundedAmount", Unit: source.UnitMinor, Currency: at("currency"), Direction: debits,
@@ -83,3 +94,5 @@ var _ = register(source.Definition{
 	}},
 	Ignored: []source.Note{{Types: []string{"bindingCreated", "bindingActivityChanged"}, Why: "no money moves"}},
 })
+
+const sberbankUndated = "without callbackCreationDate, which the bank sends on request, it cannot be told from another refund of the same amount"

@@ -18,6 +18,8 @@ var sberbankFixtures = []fixture{
 	{file: "refunded.form", want: []string{"3ff6962a-7dcc-4283-ab50-a6d7dd3386fe:refunded:3456:Mon Jan 31 21:46:52 UTC 2022 refunded -: -3456 RUB acct_7 refunded 3ff6962a-7dcc-4283-ab50-a6d7dd3386fe:refunded:3456:Mon Jan 31 21:46:52 UTC 2022"}},
 	{file: "refunded_no_amount.form", want: []string{"m3:refunded:Mon Jan 31 21:46:52 UTC 2022 refunded -: quarantine bad_amount"}},
 	{file: "refunded_second.form", want: []string{"3ff6962a-7dcc-4283-ab50-a6d7dd3386fe:refunded:3456:Mon Jan 31 21:50:00 UTC 2022 refunded -: -3456 RUB acct_7 refunded 3ff6962a-7dcc-4283-ab50-a6d7dd3386fe:refunded:3456:Mon Jan 31 21:50:00 UTC 2022"}},
+	{file: "refunded_undated.form", want: []string{"m4:refunded:3456 refunded -: quarantine unclear_movement"}},
+	{file: "refunded_undated_empty.form", want: []string{"m5:refunded:3456: refunded -: quarantine unclear_movement"}},
 	{file: "reversed.form", want: []string{"3ff6962a-7dcc-4283-ab50-a6d7dd3386fe:reversed reversed -: quarantine unclear_movement"}},
 }
 
