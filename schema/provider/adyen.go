@@ -20,8 +20,8 @@ import (
 // CAPTURE credits there, and AUTHORISATION moves nothing. REFUND debits, CHARGEBACK debits;
 // what fails or is reversed later gives back. Each has a pspReference of its own, so partial
 // captures and refunds are movements of their own. Whether CANCEL_OR_REFUND cancelled or
-// refunded stands in a field that is not signed: such refunds go to quarantine unless
-// trust: body. Fees are not in notifications. From memory, not verified: the names of the
+// refunded stands in a field that is not signed, and so may anybody write cancel there or leave
+// it out: all of them go to quarantine unless trust: body. Fees are not in notifications. From memory, not verified: the names of the
 // events for chargebacks and for what was reversed.
 //
 // The account has to be in a signed field: merchantReference or merchantAccountCode.
@@ -86,7 +86,8 @@ var (
 	adyenPostings   = []source.PostingConfig{
 		adyenRule(debits, "CAPTURE_FAILED"),
 		adyenRule(debits, "REFUND"),
-		adyenRule(debits, "CANCEL_OR_REFUND", is("NotificationRequestItem.additionalData.modification\\.action", "refund")),
+		adyenRefunded(),
+		adyenCancelled(),
 		adyenRule(credits, "REFUND_FAILED"),
 		adyenRule(credits, "REFUNDED_REVERSED"),
 		adyenRule(debits, "CHARGEBACK"),
@@ -107,6 +108,23 @@ var (
 	}
 	adyenExponents = map[string]int{"CLP": 2, "CVE": 0, "IDR": 0, "ISK": 2}
 )
+
+// adyenAction says whether CANCEL_OR_REFUND cancelled or refunded. It is not signed.
+const adyenAction = "NotificationRequestItem.additionalData.modification\\.action"
+
+// adyenRefunded debits what CANCEL_OR_REFUND refunded, and does not guess where the field
+// is missing or says something else.
+func adyenRefunded() source.PostingConfig {
+	return adyenRule(source.Direction{Path: adyenAction, Debit: []string{"refund"}}, "CANCEL_OR_REFUND", not(adyenAction, "cancel"))
+}
+
+// adyenCancelled moves nothing, the amount less itself. It is a rule so that a cancellation
+// that is not signed is not believed either.
+func adyenCancelled() source.PostingConfig {
+	r := adyenRule(debits, "CANCEL_OR_REFUND", is(adyenAction, "cancel"))
+	r.Key, r.Less = "cancelled", r.Amount
+	return r
+}
 
 var adyenTransfers = []string{"balancePlatform.transfer.created", "balancePlatform.transfer.updated"}
 

@@ -25,6 +25,8 @@ var adyenFixtures = []fixture{
 		"REF3:REFUND:false REFUND 2025-11-29T12:00:00Z: status REF3=REFUSED",
 	}},
 	{file: "cancel_or_refund.json", want: []string{"COR1:CANCEL_OR_REFUND:true CANCEL_OR_REFUND 2025-11-29T12:00:00Z: quarantine unauthenticated_amount"}},
+	{file: "cancel_or_refund_cancelled.json", want: []string{"COR2:CANCEL_OR_REFUND:true CANCEL_OR_REFUND 2025-11-29T12:00:00Z: quarantine unauthenticated_amount"}},
+	{file: "cancel_or_refund_unsaid.json", want: []string{"COR3:CANCEL_OR_REFUND:true CANCEL_OR_REFUND 2025-11-29T12:00:00Z: quarantine unauthenticated_amount"}},
 	{file: "capture_failed.json", want: []string{"CAP2:CAPTURE_FAILED:true CAPTURE_FAILED 2025-11-29T12:00:00Z: -12500 EUR acct_7 CAPTURE_FAILED CAP2"}},
 	{file: "chargeback_reversed.json", want: []string{"DSP1:CHARGEBACK_REVERSED:true CHARGEBACK_REVERSED 2025-11-29T12:00:00Z: +10000 EUR acct_7 CHARGEBACK_REVERSED DSP1"}},
 	{file: "chargebacks.json", want: []string{
@@ -52,10 +54,15 @@ func TestAdyen_EveryMovementIsMadeOnce(t *testing.T) {
 // Whether CANCEL_OR_REFUND refunded is not signed.
 func TestAdyen_UnsignedFieldsMoveMoneyOnlyIfTrusted(t *testing.T) {
 	t.Parallel()
-	f := fixture{file: "cancel_or_refund.json"}
-	want := "COR1:CANCEL_OR_REFUND:true CANCEL_OR_REFUND 2025-11-29T12:00:00Z: -5000 EUR acct_7 CANCEL_OR_REFUND COR1; status COR1=CANCEL_OR_REFUND"
-	if got := f.describe(t, adyenSource(t, "body"), "adyen"); len(got) != 1 || got[0] != want {
-		t.Errorf("got %v, want %s", got, want)
+	for file, want := range map[string]string{
+		"cancel_or_refund.json":           "COR1:CANCEL_OR_REFUND:true CANCEL_OR_REFUND 2025-11-29T12:00:00Z: -5000 EUR acct_7 CANCEL_OR_REFUND COR1; status COR1=CANCEL_OR_REFUND",
+		"cancel_or_refund_cancelled.json": "COR2:CANCEL_OR_REFUND:true CANCEL_OR_REFUND 2025-11-29T12:00:00Z: status COR2=CANCEL_OR_REFUND",
+		"cancel_or_refund_unsaid.json":    "COR3:CANCEL_OR_REFUND:true CANCEL_OR_REFUND 2025-11-29T12:00:00Z: quarantine bad_direction",
+	} {
+		f := fixture{file: file}
+		if got := f.describe(t, adyenSource(t, "body"), "adyen"); len(got) != 1 || got[0] != want {
+			t.Errorf("got %v, want %s", got, want)
+		}
 	}
 }
 
@@ -78,6 +85,8 @@ var adyenManualCaptureFixtures = []fixture{
 		"REF3:REFUND:false REFUND 2025-11-29T12:00:00Z: status REF3=REFUSED",
 	}},
 	{file: "cancel_or_refund.json", want: []string{"COR1:CANCEL_OR_REFUND:true CANCEL_OR_REFUND 2025-11-29T12:00:00Z: quarantine unauthenticated_amount"}},
+	{file: "cancel_or_refund_cancelled.json", want: []string{"COR2:CANCEL_OR_REFUND:true CANCEL_OR_REFUND 2025-11-29T12:00:00Z: quarantine unauthenticated_amount"}},
+	{file: "cancel_or_refund_unsaid.json", want: []string{"COR3:CANCEL_OR_REFUND:true CANCEL_OR_REFUND 2025-11-29T12:00:00Z: quarantine unauthenticated_amount"}},
 	{file: "capture_failed.json", want: []string{"CAP2:CAPTURE_FAILED:true CAPTURE_FAILED 2025-11-29T12:00:00Z: -12500 EUR acct_7 CAPTURE_FAILED CAP2"}},
 	{file: "chargeback_reversed.json", want: []string{"DSP1:CHARGEBACK_REVERSED:true CHARGEBACK_REVERSED 2025-11-29T12:00:00Z: +10000 EUR acct_7 CHARGEBACK_REVERSED DSP1"}},
 	{file: "chargebacks.json", want: []string{
