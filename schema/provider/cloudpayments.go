@@ -22,7 +22,10 @@ var cloudPaymentsTypes = []string{"check", "pay", "fail", "confirm", "refund", "
 //
 // pay credits what is completed; of a payment in two steps confirm credits, and both are the
 // same movement. A refund has a number of its own and debits; where it does not name its
-// currency, the source's currency counts. Notifications of test payments (TestMode) come to the
+// currency, the source's currency counts. The type in the address is not signed: what names a
+// payment that is refunded (PaymentTransactionId) goes to quarantine on the address of
+// payments, and what names none on that of refunds; and so does what failed, or is authorized
+// alone, where payments are confirmed. Notifications of test payments (TestMode) come to the
 // same address and count: use another for the test site. Amounts are decimals in units of the
 // currency.
 var _ = register(source.Definition{
@@ -45,10 +48,30 @@ var _ = register(source.Definition{
 		id, err := word(v, "TransactionId")
 		return kind + ":" + id, err
 	},
-	Success:     source.SuccessConfig{Body: `{"code":0}`, ContentType: "application/json"},
-	ComposeType: func(_ func(string, any), eventType, _ string) string { return url.Values{"type": {eventType}}.Encode() },
-	Account:     []string{"AccountId"},
+	Success: source.SuccessConfig{Body: `{"code":0}`, ContentType: "application/json"},
+	ComposeType: func(set func(string, any), eventType, eventID string) string {
+		if eventType == "refund" {
+			set(cloudPaymentsRefunded, eventID)
+		}
+		return url.Values{"type": {eventType}}.Encode()
+	},
+	Account: []string{"AccountId"},
 	Postings: []source.PostingConfig{{
+		Key: "not_a_payment", Type: []string{"pay", "confirm"}, When: []source.ConditionConfig{present(cloudPaymentsRefunded)},
+		Unclear: cloudPaymentsAddress,
+	}, {
+		Key: "not_a_payment_either", Type: []string{"pay", "confirm"}, When: []source.ConditionConfig{is("OperationType", "Refund", "CardPayout")},
+		Unclear: cloudPaymentsAddress,
+	}, {
+		Key: "not_paid", Type: []string{"pay", "confirm"}, When: []source.ConditionConfig{present("ReasonCode"), not("ReasonCode", "0", "")},
+		Unclear: cloudPaymentsAddress,
+	}, {
+		Key: "not_confirmed", Type: []string{"confirm"}, When: []source.ConditionConfig{is("Status", "Authorized", "Declined", "Cancelled")},
+		Unclear: cloudPaymentsAddress,
+	}, {
+		Key: "not_a_refund", Type: []string{"refund"}, When: []source.ConditionConfig{absent(cloudPaymentsRefunded)},
+		Unclear: cloudPaymentsAddress,
+	}, {
 		Key: "payment", Type: []string{"pay"}, When: []source.ConditionConfig{not("Status", "Authorized", "Declined")},
 		Amount: "Amount", Unit: source.UnitMajor, Currency: at("Currency"), Direction: credits,
 		Movement: "TransactionId",
@@ -66,6 +89,11 @@ var _ = register(source.Definition{
 	},
 	Ignored: []source.Note{{Types: []string{"check", "receipt", "kkt", "recurrent"}, Why: "no money moves"}},
 })
+
+// cloudPaymentsRefunded is in refunds alone, and in all of them: the payment's number.
+const cloudPaymentsRefunded = "PaymentTransactionId"
+
+const cloudPaymentsAddress = "what it is: the parameter type of its address and its fields differ; see which address is registered for which"
 
 func cloudPaymentsType(d source.Delivery) (string, error) {
 	query, err := url.ParseQuery(d.Query)

@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"strings"
 	"testing"
 
 	"hookledger/schema/provider"
@@ -31,4 +32,22 @@ func TestCloudPayments_EveryMovementIsMadeOnce(t *testing.T) {
 	s := cloudPaymentsSource(t, "")
 	// A payment in one step, one in two, and a refund in part.
 	wantStory(t, s, "cloudpayments", cloudPaymentsFixtures, "25000 RUB acct_7", "check.form", "pay.form", "pay_authorized.form", "confirm.form", "refund.json")
+}
+
+// The address is not signed: a refund sent to that of payments is no credit, nor is what failed.
+func TestCloudPayments_AnotherAddressMovesNoMoney(t *testing.T) {
+	t.Parallel()
+	s := cloudPaymentsSource(t, "")
+	for _, f := range []fixture{
+		{file: "refund.json", query: "type=pay"},
+		{file: "refund.json", query: "type=confirm"},
+		{file: "refund_no_currency.form", query: "type=pay"},
+		{file: "pay.form", query: "type=refund"},
+		{file: "pay_authorized.form", query: "type=confirm"},
+		{file: "fail.form", query: "type=pay"},
+	} {
+		if got := f.describe(t, s, "cloudpayments"); len(got) != 1 || !strings.HasSuffix(got[0], "quarantine unclear_movement") {
+			t.Errorf("%s?%s: got %v, want quarantine", f.file, f.query, got)
+		}
+	}
 }
