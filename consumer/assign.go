@@ -62,7 +62,7 @@ func (v verdict) committed(p *partition) committed {
 }
 
 func (s *session) newPartition(id int32, v verdict) *partition {
-	p := &partition{id: id, pos: s.positionOf(id), next: v.start, from: v.from, end: -1}
+	p := &partition{id: id, pos: s.positionOf(id), next: v.start, from: v.from, end: v.end}
 	p.ctx, p.abort = context.WithCancelCause(s.ctx)
 	return p
 }

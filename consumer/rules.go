@@ -95,6 +95,8 @@ type verdict struct {
 	write *ledger.PositionWrite
 	// waits says that the partition is not read until an operator acknowledged.
 	waits bool
+	// end is the log end, so that a partition without new records is known to be settled.
+	end int64
 	// commit says that Kafka holds another position, or none, and is to be told.
 	commit bool
 }
@@ -103,6 +105,7 @@ type verdict struct {
 func decide(s sight) verdict {
 	v := s.match()
 	v.commit = !s.hasCommit || s.committed.At != v.start
+	v.end = s.logEnd
 	return v
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -60,6 +61,24 @@ func TestWorker_WithoutPartitionsIsReady(t *testing.T) {
 	second := b.start()
 	second.ready()
 	second.owns(0)
+}
+
+// A partition that was settled before it was assigned is known to be, although no record
+// of it comes: lag is not -1 for as long as it is idle.
+func TestWorker_IdlePartitionTellsItsLag(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 1)
+	b.pay(0, "anna", 3)
+	first := b.start()
+	b.isCommitted(0, 3)
+	first.halt()
+	second := b.start()
+	second.owns(1)
+	for _, p := range second.session.Load().queues.standings() {
+		if records, seconds := p.lag(time.Now()); records != 0 || seconds != 0 {
+			t.Errorf("lag of partition %d: got %v records and %v s, want none", p.id, records, seconds)
+		}
+	}
 }
 
 // TestWorker_DuplicateInOneBatchAndAcrossPartitions: two workers get the same events in
