@@ -8,6 +8,8 @@ import (
 
 	"github.com/rs/zerolog"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"hookledger/internal/testkit"
 )
 
 // BenchmarkDrain measures how fast a worker works off a backlog: kfake and Postgres in
@@ -39,7 +41,7 @@ func drain(b *testing.B, partitions int32, batchRecords int) {
 		began := time.Now()
 		w := t.start(func(d *Deps) { d.Log = zerolog.Nop() })
 		var most, buffered uint64
-		for value(b, w.metrics.settledRecords) < backlog {
+		testkit.Eventually(b, 5*time.Minute, func() error {
 			var m runtime.MemStats
 			runtime.ReadMemStats(&m)
 			most = max(most, m.HeapInuse)
@@ -50,8 +52,11 @@ func drain(b *testing.B, partitions int32, batchRecords int) {
 				}
 				buffered = max(buffered, bytes)
 			}
-			time.Sleep(20 * time.Millisecond)
-		}
+			if n := value(b, w.metrics.settledRecords); n < backlog {
+				return fmt.Errorf("%v of %d records are settled", n, backlog)
+			}
+			return nil
+		})
 		took := time.Since(began)
 		b.StopTimer()
 		w.halt()
