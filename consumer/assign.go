@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"hookledger/internal/broker"
+	"hookledger/internal/crashpoint"
 	"hookledger/internal/ledger"
 )
 
@@ -32,7 +33,9 @@ func (s *session) onAssigned(ctx context.Context, fetched map[string]map[int32]k
 	for id := range fetched[s.topic] {
 		ids = append(ids, id)
 	}
+	crashpoint.Reach("consumer.assign")
 	verdicts, err := s.position(ctx, ids)
+	crashpoint.Reach("consumer.positioned")
 	if err != nil {
 		if ctx.Err() == nil {
 			s.fail(err) // the rules refuse, which no retry mends
@@ -40,18 +43,20 @@ func (s *session) onAssigned(ctx context.Context, fetched map[string]map[int32]k
 		return nil, err
 	}
 	starts := make(map[int32]kgo.Offset, len(verdicts))
+	var untold []committed
 	for id, v := range verdicts {
 		p := s.newPartition(id, v)
 		if v.waits {
-			s.waiting.add(id)
+			s.waiting.add(p)
 		} else {
 			s.queues.assign(p)
 			starts[id] = kgo.NewOffset().At(v.start).WithEpoch(v.epoch)
 		}
 		if v.commit {
-			s.commits.commit(v.committed(p))
+			untold = append(untold, v.committed(p))
 		}
 	}
+	s.commits.commit(untold...)
 	s.w.metrics.assigned.Set(float64(len(s.queues.all())))
 	return map[string]map[int32]kgo.Offset{s.topic: starts}, nil
 }
@@ -62,7 +67,7 @@ func (v verdict) committed(p *partition) committed {
 }
 
 func (s *session) newPartition(id int32, v verdict) *partition {
-	p := &partition{id: id, pos: s.positionOf(id), next: v.start, from: v.from, end: v.end}
+	p := &partition{id: id, pos: s.positionOf(id), next: v.start, from: v.from, end: v.end, untold: v.commit}
 	p.ctx, p.abort = context.WithCancelCause(s.ctx)
 	return p
 }
@@ -226,8 +231,8 @@ func (s *session) onRevoked(_ context.Context, _ *kgo.Client, revoked map[string
 	if len(ids) == 0 {
 		return
 	}
-	s.waiting.remove(ids)
-	ps := s.queues.remove(ids)
+	ps := append(s.queues.remove(ids), s.waiting.remove(ids)...)
+	crashpoint.Reach("consumer.revoked")
 	s.queues.await(ps, s.w.cfg.finishTimeout(), errRevoked)
 	s.commits.flush(s.w.cfg.finishTimeout())
 	s.commits.drop(ps)
@@ -244,8 +249,7 @@ func (s *session) onLost(_ context.Context, _ *kgo.Client, lost map[string][]int
 	if len(ids) == 0 {
 		return
 	}
-	s.waiting.remove(ids)
-	ps := s.queues.remove(ids)
+	ps := append(s.queues.remove(ids), s.waiting.remove(ids)...)
 	s.commits.drop(ps)
 	s.queues.await(ps, 0, errLost)
 	s.commits.drop(ps) // what ended meanwhile

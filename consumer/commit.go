@@ -9,6 +9,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"hookledger/internal/crashpoint"
 )
 
 const (
@@ -51,14 +53,16 @@ func newCommits(topic string, m *metrics, q *queues) *commits {
 	}
 }
 
-// commit notes a position that is durable. It does not wait.
-func (c *commits) commit(done committed) {
+// commit notes positions that are durable. It does not wait.
+func (c *commits) commit(durable ...committed) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if before, ok := c.pending[done.of.id]; ok && before.of == done.of && before.at.Offset >= done.at.Offset {
-		return
+	for _, done := range durable {
+		if before, ok := c.pending[done.of.id]; ok && before.of == done.of && before.at.Offset >= done.at.Offset {
+			continue
+		}
+		c.pending[done.of.id] = done
 	}
-	c.pending[done.of.id] = done
 	select {
 	case c.kick <- struct{}{}:
 	default:
@@ -125,15 +129,18 @@ func (c *commits) send(ctx context.Context, within time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	failed := sent
+	crashpoint.Reach("consumer.commit")
 	c.client.CommitOffsetsSync(ctx, map[string]map[int32]kgo.EpochOffset{c.topic: offsets},
 		func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, err error) {
 			failed = c.failures(sent, resp, err)
 		})
+	crashpoint.Reach("consumer.committed")
 	for id, done := range sent {
 		if _, ok := failed[id]; !ok {
 			c.acknowledged(done)
 		}
 	}
+	crashpoint.Reach("consumer.acknowledged")
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for id, done := range failed {

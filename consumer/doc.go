@@ -45,6 +45,10 @@
 //	8 C < F                            rewind                          C
 //	9 F ≤ C ≤ N, or F = N and no C     nothing: an ordinary crash      C, or N
 //
+// Where Kafka holds another position than the start, or none, it is told, and nothing is
+// applied until it has acknowledged: so that a crash in between stays an ordinary one.
+// An ordinary restart does not wait.
+//
 // The rules write only if the row is still what they read, and the incident in the same
 // transaction. They run at assignment and nowhere else: whatever finds that a position
 // does not hold (a transaction, the check every consume.check_interval and after

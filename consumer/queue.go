@@ -21,6 +21,10 @@ type partition struct {
 	next int64
 	// from is the last offset whose Kafka commit was acknowledged.
 	from int64
+	// untold says that Kafka does not hold the start yet, but another position or none.
+	// Nothing is taken until it does: after a crash the rules would find progress that
+	// moved and a commit that does not fit, which is no ordinary crash to them.
+	untold bool
 	// fetched is the offset that the next record read is expected to have.
 	fetched int64
 	// end is the log end as last seen, or -1.
@@ -172,9 +176,10 @@ func (q *queues) add(id int32, end int64, records []*kgo.Record) (gap int64) {
 	return gap
 }
 
-// list puts p among the ready if it has records, is in no hand and does not rest.
+// list puts p among the ready if it has records, its start is told, and it is in no hand
+// and does not rest.
 func (q *queues) list(p *partition) {
-	if p.gone || p.listed || p.resting || p.inHand != nil || len(p.queue) == 0 {
+	if p.gone || p.listed || p.untold || p.resting || p.inHand != nil || len(p.queue) == 0 {
 		return
 	}
 	p.listed = true
@@ -323,11 +328,14 @@ func (q *queues) await(ps []*partition, within time.Duration, cause error) {
 	}
 }
 
-// acknowledge notes that Kafka holds the commit.
+// acknowledge notes that Kafka holds the commit. The first one lets the partition be
+// handed out.
 func (q *queues) acknowledge(c committed) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	c.of.from = c.at.Offset
+	c.of.untold = false
+	q.list(c.of)
 }
 
 // setEnds notes log ends that were listed.
@@ -349,6 +357,8 @@ type standing struct {
 	bytes     int
 	// oldest is the timestamp of the oldest record that waits; zero if none does.
 	oldest time.Time
+	// untold says that records wait until Kafka holds the start.
+	untold bool
 	stuck  error
 }
 
@@ -360,6 +370,7 @@ func (q *queues) standings() []standing {
 		s := standing{of: p, id: p.id, next: p.next, end: p.end, bytes: p.bytes, stuck: p.stuck}
 		if len(p.queue) > 0 {
 			s.oldest = p.queue[0].Timestamp
+			s.untold = p.untold
 		}
 		all = append(all, s)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -44,7 +45,7 @@ type session struct {
 	opened  chan struct{}
 	queues  *queues
 	commits *commits
-	waiting idSet
+	waiting waiting
 
 	// ctx ends when the session fails: what is in hand is rolled back. Its cause says why.
 	ctx  context.Context
@@ -208,37 +209,40 @@ func (s *session) check() {
 	}
 }
 
-// idSet is a set of partitions, safe for concurrent use.
-type idSet struct {
-	mu  sync.Mutex
-	ids map[int32]bool
+// waiting is the set of partitions that are ours and not read, because a person is to
+// decide. It is safe for concurrent use.
+type waiting struct {
+	mu         sync.Mutex
+	partitions map[int32]*partition
 }
 
-func (s *idSet) add(id int32) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ids == nil {
-		s.ids = make(map[int32]bool)
+func (w *waiting) add(p *partition) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.partitions == nil {
+		w.partitions = make(map[int32]*partition)
 	}
-	s.ids[id] = true
+	w.partitions[p.id] = p
 }
 
-func (s *idSet) remove(ids []int32) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// remove returns those of the partitions with these ids that waited.
+func (w *waiting) remove(ids []int32) []*partition {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var removed []*partition
 	for _, id := range ids {
-		delete(s.ids, id)
+		if p, ok := w.partitions[id]; ok {
+			delete(w.partitions, id)
+			removed = append(removed, p)
+		}
 	}
+	return removed
 }
 
-func (s *idSet) list() []int32 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ids := make([]int32, 0, len(s.ids))
-	for id := range s.ids {
-		ids = append(ids, id)
-	}
-	return ids
+func (w *waiting) list() []int32 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Keys(w.partitions))
 }
 
 // positionLost says that Postgres, or the log, does not hold the position of a

@@ -118,6 +118,9 @@ func (w *Worker) Ready() error {
 		if p.stuck != nil && !isWait(p.stuck) {
 			return fmt.Errorf("partition %d retries from offset %d: %w", p.id, p.next, p.stuck)
 		}
+		if p.untold {
+			return fmt.Errorf("partition %d has records: waiting until Kafka takes the commit of its start, %d", p.id, p.next)
+		}
 	}
 	return nil
 }

@@ -49,6 +49,13 @@ func Postgres(tb testing.TB) *pgxpool.Pool {
 	return openPool(tb, PostgresURL(tb))
 }
 
+// PoolOn returns a pool on a database of Postgres or of NewPostgres, closed after the
+// test.
+func PoolOn(tb testing.TB, url string) *pgxpool.Pool {
+	tb.Helper()
+	return openPool(tb, url)
+}
+
 // PostgresURL is like Postgres, but returns the connection string (of a
 // superuser).
 func PostgresURL(tb testing.TB) string {
