@@ -1,0 +1,116 @@
+package consumer
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"hookledger/internal/devstack"
+	"hookledger/internal/testkit"
+)
+
+// program is `hookledger consume` as a process of its own, to be killed.
+type program struct {
+	*testkit.KillableProcess
+	b     *bundle
+	admin string
+}
+
+// startProgram runs the real worker on the bundle's topic and on a database, and waits
+// until it lives. It maps the same events as the workers of this process do.
+func (b *bundle) startProgram(database string) *program {
+	b.tb.Helper()
+	port, err := devstack.FreePort()
+	if err != nil {
+		b.tb.Fatal(err)
+	}
+	config := filepath.Join(b.tb.TempDir(), "hookledger.yaml")
+	err = os.WriteFile(config, fmt.Appendf(nil, `
+kafka: { brokers: [%s], topic: %s, group: %s, partitions: %d, replication: 1, durability: single }
+database: { url: %q }
+consume: { admin: "127.0.0.1:%d", session_timeout: %s, check_interval: %s, batch_max_records: %d }
+sources:
+  - name: acme
+    provider: generic
+    signature: { header: X-Signature, algorithm: hmac-sha256, encoding: hex }
+    secrets: [{ value: not-used-here }]
+    event: { id: id, type: type }
+    account: Account
+    postings: [{ type: payment.succeeded, amount: Amount, unit: minor, currency: { const: EUR }, direction: credit }]
+`, strings.Join(b.kafka.Brokers, ", "), b.kafka.Topic, b.kafka.Group, b.kafka.Partitions, database, port,
+		b.cfg.SessionTimeout, b.cfg.CheckInterval, b.cfg.BatchMaxRecords), 0o600)
+	if err != nil {
+		b.tb.Fatal(err)
+	}
+	admin := fmt.Sprintf("http://127.0.0.1:%d", port)
+	return &program{b: b, admin: admin, KillableProcess: testkit.StartHookledger(b.tb, testkit.ProcessOptions{
+		Args: []string{"--config", config, "consume"}, ReadyURL: admin + "/livez", ReadyWithin: 2 * soon,
+	})}
+}
+
+// get returns what the admin listener answers.
+func (p *program) get(path string) string {
+	p.b.tb.Helper()
+	req, err := http.NewRequestWithContext(p.b.tb.Context(), http.MethodGet, p.admin+path, http.NoBody)
+	if err != nil {
+		p.b.tb.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		p.b.tb.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		p.b.tb.Fatal(err)
+	}
+	return string(body)
+}
+
+// A worker is killed after it was given a partition that Kafka holds no offset for, and
+// before Kafka was told one. Nothing has been applied by then, although records are
+// there, so that the next worker finds an ordinary crash and no incident.
+func TestAssign_NothingIsAppliedBeforeKafkaHoldsTheStart(t *testing.T) {
+	t.Parallel()
+	url := testkit.LedgerURL(t)
+	b := setupOn(t, 2, testkit.PoolOn(t, url))
+	next := func(partition int) int64 {
+		return query1[int64](t, b.pool, `select coalesce(max(next_offset), 0) from consumer_progress where partition = $1`, partition)
+	}
+	b.pay(1, "anna", 3)
+	// What a coordinator does that moves at the wrong moment, for as long as it likes.
+	held := b.cluster.Fault(kfake.Fault{
+		Keys: []kmsg.Key{kmsg.OffsetCommit}, Partitions: []int32{1}, Err: kerr.UnknownServerError, Count: -1,
+	})
+	p := b.startProgram(url)
+	testkit.Eventually(t, 2*soon, func() error {
+		if n := next(1); n != 0 {
+			t.Fatalf("Kafka holds no start and progress is %d: want nothing applied", n)
+		}
+		if got := p.get("/readyz"); !strings.Contains(got, "partition 1 has records: waiting until Kafka takes the commit of its start, 0") {
+			return fmt.Errorf("readyz does not say what is waited for: %s", got)
+		}
+		return nil
+	})
+	b.pay(0, "bertha", 2)
+	b.hasBalance("bertha", 2) // its neighbours do not wait
+	if got := next(1); got != 0 {
+		t.Errorf("next offset of the partition that waits: got %d, want 0", got)
+	}
+	p.Kill()
+	held.Remove()
+	p.Restart()
+	b.hasBalance("anna", 3)
+	b.isCommitted(1, 3)
+	b.hasIncidents(0)
+	b.hasIncidents(1)
+	b.lawful()
+}
