@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"hookledger/internal/crashpoint"
 	"hookledger/internal/ledger"
 )
 
@@ -28,7 +29,9 @@ func (s *session) applyBatch(b batch) outcome {
 	ctx, cancel := context.WithTimeout(b.of.ctx, s.w.cfg.batchTimeout())
 	defer cancel()
 	began := time.Now()
+	crashpoint.Reach("consumer.taken")
 	done, err := s.w.ledger.Apply(ctx, b.records)
+	crashpoint.Reach("consumer.applied")
 	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
 		err = errors.Join(cause, err)
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"hookledger/internal/crashpoint"
 )
 
 // acknowledged is the proof that every record of a delivery is stored by all in-sync
@@ -91,9 +93,11 @@ func (p *producer) produce(records []*kgo.Record) (acknowledged, error) {
 	}
 	begun := time.Now()
 	w := &waiting{producer: p, out: slices.Clone(records), settled: make(chan struct{})}
+	crashpoint.Reach("ingest.produce")
 	for _, r := range records {
 		p.client.TryProduce(context.Background(), r, w.promise)
 	}
+	crashpoint.Reach("ingest.produced")
 	timer := time.NewTimer(p.ackTimeout)
 	defer timer.Stop()
 	select {

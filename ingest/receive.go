@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"hookledger/ingest/signature"
+	"hookledger/internal/crashpoint"
 	"hookledger/schema/provider"
 )
 
@@ -48,6 +49,7 @@ func (s *Server) receive(c echo.Context) error {
 		return nil
 	}
 	defer s.budget.release(reserved)
+	crashpoint.Reach("ingest.read")
 	verified, no := s.verify(d, src, r, body)
 	if no != nil {
 		s.refuse(w, r, d, no)
@@ -57,12 +59,15 @@ func (s *Server) receive(c echo.Context) error {
 		s.reply(w, d, reply)
 		return nil
 	}
+	crashpoint.Reach("ingest.verified")
 	items, ack, no := s.accept(d, src, r, verified)
 	if no != nil {
 		s.refuse(w, r, d, no)
 		return nil
 	}
+	crashpoint.Reach("ingest.acknowledged")
 	s.succeed(w, d, ack, items)
+	crashpoint.Reach("ingest.answered")
 	return nil
 }
 

@@ -13,6 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"hookledger/internal/crashpoint"
 )
 
 const (
@@ -224,6 +226,7 @@ func (t *trip) run(ctx context.Context, conn *pgxpool.Conn) error {
 
 func (t *trip) send(ctx context.Context, conn *pgx.Conn) error {
 	results := conn.SendBatch(ctx, &t.batch)
+	crashpoint.Reach("payments.sent")
 	for i, s := range t.steps {
 		tag, err := s.read(results)
 		if err == nil && s.name == stepCommit && tag.String() != "COMMIT" {

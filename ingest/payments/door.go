@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/rs/zerolog"
+
+	"hookledger/internal/crashpoint"
 )
 
 // door takes requests to answers. It knows nothing of HTTP but the codes it keeps.
@@ -36,11 +38,14 @@ func (d *door) serve(ctx context.Context, r *request) (*answer, error) {
 	}
 	held := &held{conn: conn}
 	defer held.release()
+	crashpoint.Reach("payments.claim")
 	c, a, err := d.claimKey(ctx, conn, r)
 	if err != nil || a != nil {
 		return a, err
 	}
+	crashpoint.Reach("payments.claimed")
 	a, err = d.work(ctx, held, r, c)
+	crashpoint.Reach("payments.worked")
 	if err != nil {
 		return nil, d.giveUp(ctx, held, r, c, err)
 	}

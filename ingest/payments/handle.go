@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"hookledger/internal/crashpoint"
 )
 
 // exchange is one HTTP request and its answer, filled stage by stage.
@@ -119,6 +121,7 @@ func (s *Server) postPayment(x *exchange, _ echo.Context) *refusal {
 		return refusedWork(err)
 	}
 	s.succeed(x, a)
+	crashpoint.Reach("payments.answered")
 	return nil
 }
 

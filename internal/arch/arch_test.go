@@ -127,7 +127,7 @@ var rules = []rule{
 	},
 	{
 		why: "the core of the books is used by worker, payments and operators, and knows none of them",
-		of:  "hookledger/internal/ledger", forbidden: []string{module, kgo}, allowed: []string{"hookledger/internal/ledger", "hookledger/schema"},
+		of:  "hookledger/internal/ledger", forbidden: []string{module, kgo}, allowed: []string{"hookledger/internal/ledger", "hookledger/schema", "hookledger/internal/crashpoint"},
 	},
 	{
 		why: "what every role knows about Kafka depends on no role",

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"hookledger/internal/crashpoint"
 	"hookledger/schema"
 )
 
@@ -132,6 +133,7 @@ func (r *run) transact(ctx context.Context, items []item, start int64) (_ Commit
 	}
 	t := &transaction{conn: conn}
 	defer t.end(ctx)
+	crashpoint.Reach("ledger.begin")
 
 	p := &planner{mapper: r.ledger.mapper, aside: r.aside}
 	if p.known, err = r.look(ctx, t, items, start); err != nil {
@@ -140,6 +142,7 @@ func (r *run) transact(ctx context.Context, items []item, start int64) (_ Commit
 	if p.knownConflicts, err = lookConflicts(ctx, t, items, p.known); err != nil {
 		return none, nil, err
 	}
+	crashpoint.Reach("ledger.looked")
 	plan, err := p.decide(items)
 	if err != nil || len(plan.items) == 0 {
 		return none, plan.waiting(), err
@@ -147,17 +150,21 @@ func (r *run) transact(ctx context.Context, items []item, start int64) (_ Commit
 	if err := r.lock(ctx, t, plan); err != nil {
 		return none, nil, classify(err)
 	}
+	crashpoint.Reach("ledger.locked")
 	w := newWriting(r.batch, plan, start)
 	if err := w.write(ctx, t); err != nil {
 		return none, nil, classify(err)
 	}
+	crashpoint.Reach("ledger.written")
 	if err := w.weigh(ctx, t); err != nil {
 		return none, nil, err
 	}
+	crashpoint.Reach("ledger.commit")
 	surging := r.ledger.surge.after(plan.items, w.newQuarantined)
 	if err := w.commit(ctx, t, surging); err != nil {
 		return none, nil, classify(err)
 	}
+	crashpoint.Reach("ledger.committed")
 	r.ledger.surge.record(plan.items, w.newQuarantined)
 	done := w.committed()
 	for i := range surging {

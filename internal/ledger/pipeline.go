@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"hookledger/internal/crashpoint"
 )
 
 // query is a statement with the name it has in errors.
@@ -49,6 +51,7 @@ func (t *transaction) trip(ctx context.Context, calls ...call) error {
 		b.ExecParams(calls[i].query.sql, values, oids, binaryFormat, binaryFormat)
 	}
 	results := t.conn.Conn().PgConn().ExecBatch(ctx, &b)
+	crashpoint.Reach("ledger.sent")
 	var rowErr error
 	done := 0
 	for ; results.NextResult(); done++ {
