@@ -66,6 +66,8 @@ type run struct {
 	// aside holds bodies that were refused alone, or whose effect another event has
 	// told of with other money.
 	aside map[bodyID]*dataError
+	// replay, if set, stands in for the progress of the partition.
+	replay *Replaying
 }
 
 // apply applies items, in halves where data makes Postgres refuse: a bad record among
@@ -152,6 +154,7 @@ func (r *run) transact(ctx context.Context, items []item, start int64) (_ Commit
 	}
 	crashpoint.Reach("ledger.locked")
 	w := newWriting(r.batch, plan, start)
+	w.replay = r.replay
 	if err := w.write(ctx, t); err != nil {
 		return none, nil, classify(err)
 	}
@@ -166,6 +169,9 @@ func (r *run) transact(ctx context.Context, items []item, start int64) (_ Commit
 	}
 	crashpoint.Reach("ledger.committed")
 	r.ledger.surge.record(plan.items, w.newQuarantined)
+	if r.replay != nil {
+		r.replay.Skipped = Counts{} // committed with this
+	}
 	done := w.committed()
 	for i := range surging {
 		done.surging = append(done.surging, strings.TrimPrefix(surging[i].Once, kindSurge+"/"))
@@ -180,40 +186,58 @@ func (p *plan) waiting() *WaitError {
 	return p.wait
 }
 
-// look begins the transaction, locks and checks the progress row, and reads which
-// events are known.
+// look begins the transaction, locks and checks the progress row, or that of the replay,
+// and reads which events are known.
 func (r *run) look(ctx context.Context, t *transaction, items []item, start int64) (map[schema.EventKey]*known, error) {
+	column := sortedKeys(keysOf(items))
+	found := make(map[schema.EventKey]*known, 16)
+	position, check := r.lockPosition(start)
+	err := t.trip(ctx,
+		call{query: queryBegin},
+		call{query: querySettings, args: r.ledger.settings},
+		position,
+		call{query: queryKnown, args: []arg{column.arg()}, row: func(v [][]byte) error { return readKnown(v, found) }},
+	)
+	if err == nil {
+		err = check()
+	}
+	return found, err
+}
+
+// keysOf returns the keys of the events among items.
+func keysOf(items []item) []schema.EventKey {
 	keys := make([]schema.EventKey, 0, len(items))
 	for i := range items {
 		if items[i].decodeErr == nil {
 			keys = append(keys, items[i].key)
 		}
 	}
-	column := sortedKeys(keys)
-	found := make(map[schema.EventKey]*known, 16)
+	return keys
+}
+
+// lockPosition locks the row that the batch moves; check says whether it stands where the
+// batch starts.
+func (r *run) lockPosition(start int64) (_ call, check func() error) {
+	if r.replay != nil {
+		return r.replay.lock(r.batch.Partition, start)
+	}
 	b, rows, next := r.batch, 0, int64(0)
-	err := t.trip(ctx,
-		call{query: queryBegin},
-		call{query: querySettings, args: r.ledger.settings},
-		call{
+	return call{
 			query: queryLockProgress,
 			args:  []arg{textArg(b.ClusterID), uuidArg(b.TopicID), int4Arg(b.Partition)},
 			row: func(v [][]byte) error {
 				rows, next = rows+1, readInt8(v[0])
 				return nil
 			},
-		},
-		call{query: queryKnown, args: []arg{column.arg()}, row: func(v [][]byte) error { return readKnown(v, found) }},
-	)
-	switch {
-	case err != nil:
-		return nil, err
-	case rows == 0:
-		return nil, fmt.Errorf("%w: no progress of this partition", ErrPositionMoved)
-	case next < start:
-		return nil, fmt.Errorf("%w: progress is %d, the batch starts at %d", ErrPositionMoved, next, start)
-	}
-	return found, nil
+		}, func() error {
+			switch {
+			case rows == 0:
+				return fmt.Errorf("%w: no progress of this partition", ErrPositionMoved)
+			case next < start:
+				return fmt.Errorf("%w: progress is %d, the batch starts at %d", ErrPositionMoved, next, start)
+			}
+			return nil
+		}
 }
 
 // readKnown adds a row of queryKnown. An event that slipped into two generations, in

@@ -59,12 +59,15 @@ select event_key, body_sha256
 
 // queryLockStates locks the objects ($1 source, $2 object; sorted) that exist.
 // Index: payment_states_pkey.
-var queryLockStates = query{"lock payment states", `
+var queryLockStates = query{"lock payment states", queryStatesNow.sql + `
+   for no key update of s`}
+
+// Index: payment_states_pkey.
+var queryStatesNow = query{"read payment states", `
 select s.source, s.object, s.occurred_at, s.rank, s.status
   from unnest($1::text[], $2::text[]) with ordinality as k (source, object, n)
   join payment_states s on s.source = k.source collate "C" and s.object = k.object collate "C"
- order by k.n
-   for no key update of s`}
+ order by k.n`}
 
 // queryLockEvents locks known events that are to change, sorted by key.
 // Index: processed_events_N_pkey.
