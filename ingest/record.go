@@ -36,7 +36,7 @@ func newRecord(d *delivery, v signature.Verified, item provider.Item, trace stri
 		Source: d.source.Key(), ID: item.ID, Type: item.Type, OccurredAt: item.OccurredAt,
 		ReceivedAt: d.receivedAt, DeliveryID: d.id,
 		Scheme: v.Scheme(), KeyID: v.KeyID(), BodyUnauthenticated: !v.BodyAuthenticated(),
-		SignatureHeaders: v.Headers(), TraceParent: trace,
+		SignatureHeaders: v.Headers(), Livemode: item.Livemode, TraceParent: trace,
 		ContentType: item.ContentType, Body: item.Body, BodySHA256: sha256.Sum256(item.Body),
 	}
 	headers := ev.Headers()

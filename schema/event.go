@@ -42,6 +42,8 @@ type Event struct {
 	// SignatureHeaders are the HTTP headers needed to verify the body again, at
 	// ReceivedAt. Names are lower case. Headers that are a credential are not kept.
 	SignatureHeaders []Header
+	// Livemode is live or test where the delivery says it beside the event, else empty.
+	Livemode string
 	// TraceParent is the W3C trace context of the delivery, or empty.
 	TraceParent string
 

@@ -33,6 +33,7 @@ const (
 	HeaderHLBodySHA256    = "hl_body_sha256"
 	HeaderHLDeliveryID    = "hl_delivery_id"
 	HeaderHLAuthenticated = "hl_body_authenticated"
+	HeaderHLLivemode      = "hl_livemode"
 )
 
 // UnknownType is the type of an event whose provider gives it none: CloudEvents
@@ -84,6 +85,9 @@ func (e *Event) Headers() []Header {
 	if e.BodyUnauthenticated {
 		add(HeaderHLAuthenticated, "false")
 	}
+	if e.Livemode != "" {
+		add(HeaderHLLivemode, e.Livemode)
+	}
 	if e.TraceParent != "" {
 		add(HeaderTraceParent, e.TraceParent)
 	}
@@ -127,6 +131,8 @@ func DecodeRecord(key, value []byte, headers []Header) (Event, error) {
 			e.DeliveryID = v
 		case HeaderHLAuthenticated:
 			e.BodyUnauthenticated = v == "false"
+		case HeaderHLLivemode:
+			e.Livemode = v
 		case HeaderSpecVersion, HeaderSource:
 		default:
 			e.SignatureHeaders = append(e.SignatureHeaders, h)

@@ -97,7 +97,7 @@ var meanings = map[string]meaning{
 	"sources[].account":  {text: "Path of the account in an event; of several, the first that leads to a value."},
 	"sources[].currency": {text: "Currency of events that do not say one, such as EUR; default: they go to quarantine."},
 	"sources[].trust":    {text: "Where the signature does not cover the whole body: `signed_fields_only` (default), or `body` for who checks otherwise."},
-	"sources[].livemode": {text: "`any` (default), `live` or `test`: which events count where the provider marks them."},
+	"sources[].livemode": {text: "`any` (default), `live` or `test`: which events count, where the table of providers below says how they tell. Others are ignored; one that moves money and does not tell goes to quarantine."},
 
 	"sources[].secrets":              {text: "The secrets that sign; all that are valid at the time are tried. At least one."},
 	"sources[].secrets[].id":         {text: "Stands for the secret in records, metrics and logs; default the variable, the file's base name, or value-N."},

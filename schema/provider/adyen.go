@@ -29,6 +29,7 @@ var _ = register(source.Definition{
 	Name:      "adyen",
 	Signature: adyenSignature,
 	Event:     adyenEvent,
+	Live:      adyenLive,
 	Success:   source.SuccessConfig{Body: "[accepted]"},
 	Account:   []string{"NotificationRequestItem.merchantReference"},
 	Postings:  slices.Concat(adyenAuthorised, adyenPostings),
@@ -55,11 +56,16 @@ var adyenEvent = source.EventConfig{
 	Time:  at("NotificationRequestItem.eventDate"), TimeFormat: source.FormatRFC3339,
 }
 
+// adyenLive is of the whole delivery, and not signed. Test and live have endpoints and keys of
+// their own, so what is signed with the key of one is not from the other.
+var adyenLive = source.LiveFlag{Delivery: "live", Live: []string{"true"}, Test: []string{"false"}}
+
 // adyen-manual-capture is Adyen's standard notifications for merchants who capture by hand.
 var _ = register(source.Definition{
 	Name:      "adyen-manual-capture",
 	Signature: adyenSignature,
 	Event:     adyenEvent,
+	Live:      adyenLive,
 	Account:   []string{"NotificationRequestItem.merchantReference"},
 	Postings:  slices.Concat(adyenCaptured, adyenPostings),
 	Statuses:  adyenStatuses,
@@ -149,6 +155,7 @@ var _ = register(source.Definition{
 		Type: at("type"),
 		Time: at("timestamp"), TimeFormat: source.FormatRFC3339,
 	},
+	Live:    source.LiveFlag{Paths: []string{"environment"}, Live: []string{"live"}, Test: []string{"test"}},
 	Success: source.SuccessConfig{Body: "[accepted]"},
 	Account: []string{"data.balanceAccount.id"},
 	Postings: []source.PostingConfig{{

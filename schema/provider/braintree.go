@@ -55,6 +55,7 @@ var _ = register(source.Definition{
 	Write:    writeBraintree,
 	ID:       braintreeID,
 	Account:  []string{"notification.subject.transaction.customer.id", "notification.subject.subscription.transactions[0].customer.id"},
+	Live:     testsApart,
 	Required: map[string]string{"public_key": "PUBLIC-KEY"},
 	Postings: []source.PostingConfig{{
 		Key: "transaction", Type: []string{"transaction_settled"},

@@ -47,6 +47,10 @@ func Effects(c source.Config) ([]Effect, error) {
 				out = append(out, Effect{Type: t, Does: DoesQuarantine, When: strings.TrimPrefix(conditions(r.When)+": "+r.Unclear, ": ")})
 				continue
 			}
+			if unsigned := d.Unsigned(r); len(unsigned) > 0 && c.Trust != source.TrustBody {
+				out = append(out, Effect{Type: t, Does: DoesQuarantine, When: strings.TrimPrefix(conditions(r.When)+": ", ": ") + "not signed: " + strings.Join(unsigned, ", ") + "; see trust"})
+				continue
+			}
 			e := Effect{Type: t, Does: does(r.Direction), Rule: r.Key, Unit: r.Unit, When: conditions(r.When)}
 			if e.Rule == "" {
 				e.Rule = t
@@ -124,9 +128,13 @@ type Summary struct {
 	Answer  string
 	// Unit is minor or major, empty where the configuration says it or nothing moves.
 	Unit string
-	// Credits and Debits are the types that move money. NonEffect says why none does.
-	Credits, Debits []string
-	NonEffect       string
+	// Credits and Debits are the types that move money. Unsigned would, but their money is not
+	// signed: quarantine, unless the body is trusted. Unclear go to quarantine always.
+	// NonEffect says why none moves money.
+	Credits, Debits, Unsigned, Unclear []string
+	NonEffect                          string
+	// Livemode says where events tell live from test, empty if they do not.
+	Livemode string
 	// Configured says that meaning is left to the configuration.
 	Configured bool
 }
@@ -144,11 +152,17 @@ func Summaries() []Summary {
 		if d.ID != nil {
 			s.EventID = "made of several fields"
 		}
+		s.Livemode = livemodeText(&d.Live)
 		for _, r := range d.Postings {
 			if r.Unclear != "" {
+				s.Unclear = append(s.Unclear, typesOf(r.Type)...)
 				continue
 			}
 			s.Unit = r.Unit
+			if len(d.Unsigned(r)) > 0 {
+				s.Unsigned = append(s.Unsigned, typesOf(r.Type)...)
+				continue
+			}
 			if word := does(r.Direction); word != source.Debit {
 				s.Credits = append(s.Credits, typesOf(r.Type)...)
 			}
@@ -156,7 +170,10 @@ func Summaries() []Summary {
 				s.Debits = append(s.Debits, typesOf(r.Type)...)
 			}
 		}
-		s.Credits, s.Debits = unique(s.Credits), unique(s.Debits)
+		s.Credits, s.Debits, s.Unsigned = unique(s.Credits), unique(s.Debits), unique(s.Unsigned)
+		// A type that moves money in other cases is not one that never does.
+		moves := func(t string) bool { return slices.Contains(slices.Concat(s.Credits, s.Debits, s.Unsigned), t) }
+		s.Unclear = slices.DeleteFunc(unique(s.Unclear), moves)
 		out = append(out, s)
 	}
 	return out
@@ -205,6 +222,18 @@ func locatorText(l source.Locator) string {
 	return text
 }
 
+func livemodeText(f *source.LiveFlag) string {
+	switch {
+	case f.IsZero():
+		return ""
+	case f.Header != "":
+		return "header `" + f.Header + "`"
+	case f.Delivery != "":
+		return "`" + f.Delivery + "`"
+	}
+	return "`" + strings.Join(f.Paths, "` or `") + "`"
+}
+
 func answerText(d *source.Definition) string {
 	status := d.Success.Status
 	if status == 0 {
@@ -223,21 +252,31 @@ func answerText(d *source.Definition) string {
 // Markdown is the table of providers in the README.
 func Markdown() string {
 	var b strings.Builder
-	b.WriteString("| provider | signature | whole body signed | event ID | amounts | credits | debits | answer |\n")
-	b.WriteString("| --- | --- | --- | --- | --- | --- | --- | --- |\n")
+	b.WriteString("| provider | signature | whole body signed | event ID | amounts | credits | debits | quarantine | live or test | answer |\n")
+	b.WriteString("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, s := range Summaries() {
 		signed := "yes"
 		if !s.BodyAuthenticated {
 			signed = "**no**"
 		}
-		credits, debits, unit := code(s.Credits), code(s.Debits), s.Unit
+		credits, debits, held, unit := code(s.Credits), code(s.Debits), code(s.Unclear), s.Unit
+		if len(s.Unsigned) > 0 {
+			held = code(s.Unsigned) + " unless `trust: body`"
+			if len(s.Unclear) > 0 {
+				held += "; " + code(s.Unclear)
+			}
+		}
+		live := s.Livemode
+		if live == "" {
+			live = "not told"
+		}
 		switch {
 		case s.Configured:
-			credits, debits, unit = "as configured", "as configured", "as configured"
+			credits, debits, held, unit = "as configured", "as configured", "as configured", "as configured"
 		case s.NonEffect != "":
-			credits, debits, unit = "none: "+s.NonEffect, "none", "none"
+			credits, debits, held, unit = "none: "+s.NonEffect, "none", "none", "none"
 		}
-		cells := []string{s.Name, s.Signature, signed, s.EventID, unit, credits, debits, s.Answer}
+		cells := []string{s.Name, s.Signature, signed, s.EventID, unit, credits, debits, held, live, s.Answer}
 		for i, cell := range cells {
 			cells[i] = strings.ReplaceAll(cell, "|", `\|`)
 		}

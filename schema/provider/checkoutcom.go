@@ -21,6 +21,7 @@ var _ = register(source.Definition{
 		BodyAuthenticated: true,
 	},
 	Event:   source.EventConfig{ID: at("id"), Type: at("type"), Time: source.Locator{Path: "created_on", Or: []source.Locator{{Path: "timestamp"}}}, TimeFormat: source.FormatRFC3339},
+	Live:    testsApart,
 	Account: []string{"data.metadata.account_id"},
 	Postings: []source.PostingConfig{{
 		Type:   []string{"payment_captured"},

@@ -26,8 +26,8 @@ var cloudPaymentsTypes = []string{"check", "pay", "fail", "confirm", "refund", "
 // payment that is refunded (PaymentTransactionId) goes to quarantine on the address of
 // payments, and what names none on that of refunds; and so does what failed, or is authorized
 // alone, where payments are confirmed. Notifications of test payments (TestMode) come to the
-// same address and count: use another for the test site. Amounts are decimals in units of the
-// currency.
+// same address and count, unless livemode says otherwise; refunds have no TestMode, so with it
+// they go to quarantine. Amounts are decimals in units of the currency.
 var _ = register(source.Definition{
 	Name: "cloudpayments",
 	Signature: source.Signature{
@@ -55,6 +55,7 @@ var _ = register(source.Definition{
 		}
 		return url.Values{"type": {eventType}}.Encode()
 	},
+	Live:    source.LiveFlag{Paths: []string{"TestMode"}, Live: []string{"0", "false", "False"}, Test: []string{"1", "true", "True"}},
 	Account: []string{"AccountId"},
 	Postings: []source.PostingConfig{{
 		Key: "not_a_payment", Type: []string{"pay", "confirm"}, When: []source.ConditionConfig{present(cloudPaymentsRefunded)},

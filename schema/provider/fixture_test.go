@@ -70,7 +70,7 @@ func (f *fixture) events(t *testing.T, s *provider.Source, folder string) []sche
 	for _, item := range items {
 		events = append(events, schema.Event{
 			Source: s.Key(), ID: item.ID, Type: item.Type, OccurredAt: item.OccurredAt,
-			ContentType: item.ContentType, Body: item.Body,
+			ContentType: item.ContentType, Body: item.Body, Livemode: item.Livemode,
 		})
 	}
 	return events
@@ -165,16 +165,23 @@ func wantStory(t *testing.T, s *provider.Source, folder string, fixtures []fixtu
 // sourceOf returns a source as `sources new` would write it.
 func sourceOf(t testing.TB, name, trust string) *provider.Source {
 	t.Helper()
+	return mustSource(t, configOf(t, name, trust, ""))
+}
+
+// configOf is the configuration of sourceOf.
+func configOf(t testing.TB, name, trust, livemode string) provider.Config {
+	t.Helper()
 	d, err := provider.Definition(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := provider.Config{Name: "x", Provider: name, Account: d.Account, Trust: trust}
+	c := provider.Config{Name: "x", Provider: name, Account: d.Account, Trust: trust, Livemode: livemode}
 	c.Signature.WebhookID, c.Signature.PublicKey, c.Signature.ClientID = d.Required["webhook_id"], d.Required["public_key"], d.Required["client_id"]
+	c.Signature.URL = d.Required["url"]
 	if d.NoCurrency {
 		c.Currency = "RUB"
 	}
-	return mustSource(t, c)
+	return c
 }
 
 // wantUnauthenticated checks that every fixture that moves money where the body is

@@ -32,6 +32,7 @@ var _ = register(source.Definition{
 		}
 		return event + ":" + id, nil
 	},
+	Live:    testsApart,
 	Account: []string{"data.meta.account_id", "data.tx_ref"},
 	Postings: []source.PostingConfig{{
 		Type: []string{"charge.completed"}, When: []source.ConditionConfig{is("data.status", "successful")},

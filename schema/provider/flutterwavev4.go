@@ -21,6 +21,7 @@ var _ = register(source.Definition{
 		ID:   source.Locator{Path: "webhook_id", Or: []source.Locator{{Join: []string{"type", "data.id"}}}},
 		Type: at("type"), Time: at("timestamp"), TimeFormat: source.FormatUnixMS,
 	},
+	Live:    testsApart,
 	Account: []string{"data.meta.account_id", "data.customer.id"},
 	Postings: []source.PostingConfig{{
 		Type:   []string{"charge.completed"},

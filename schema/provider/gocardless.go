@@ -20,6 +20,7 @@ var _ = register(source.Definition{
 		ID:    at("id"), Type: source.Locator{Join: []string{"resource_type", "action"}, Separator: "."},
 		Time: at("created_at"), TimeFormat: source.FormatRFC3339,
 	},
+	Live:      testsApart,
 	NonEffect: "events carry the ID of a resource to fetch, and no amount",
 	Statuses: []source.StatusConfig{
 		{When: []source.ConditionConfig{is("resource_type", "payments"), present("links.payment")}, Object: "links.payment", Status: at("action")},

@@ -28,6 +28,7 @@ var _ = register(source.Definition{
 		Time:       source.Locator{Path: "data.attributes.updated_at", Or: []source.Locator{{Path: "data.attributes.created_at"}}},
 		TimeFormat: source.FormatRFC3339,
 	},
+	Live:    source.LiveFlag{Paths: []string{"meta.test_mode", "data.attributes.test_mode"}, Live: []string{"false"}, Test: []string{"true"}},
 	Account: []string{"meta.custom_data.account_id"},
 	Postings: []source.PostingConfig{{
 		Type:   []string{"order_created"},

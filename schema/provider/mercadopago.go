@@ -20,5 +20,6 @@ var _ = register(source.Definition{
 		Type: source.Locator{Path: "action", Or: []source.Locator{{Path: "type"}, {Path: "topic"}}},
 		Time: at("date_created"), TimeFormat: source.FormatRFC3339,
 	},
+	Live:      source.LiveFlag{Paths: []string{"live_mode"}, Live: []string{"true"}, Test: []string{"false"}},
 	NonEffect: "notifications name what is to be fetched; they carry no amount, and their body is not signed",
 })

@@ -31,6 +31,7 @@ var _ = register(source.Definition{
 		ID: at("id"), Type: source.Locator{Path: "type", Or: []source.Locator{{Path: "event_type"}}},
 		Time: at("createdAt"), TimeFormat: source.FormatRFC3339,
 	},
+	Live:    source.LiveFlag{Paths: []string{"mode", "_embedded.entity.mode"}, Live: []string{"live"}, Test: []string{"test"}},
 	Account: []string{"_embedded.entity.metadata.account_id"},
 	Postings: []source.PostingConfig{{
 		Type: []string{"payment.paid"},

@@ -14,5 +14,6 @@ var _ = register(source.Definition{
 		ID:   source.Locator{Path: "id", PerDelivery: true},
 		Type: source.Locator{Const: "changed"},
 	},
+	Live:      testsApart,
 	NonEffect: "webhooks name what changed and is to be fetched; they are not signed, and carry no amount",
 })

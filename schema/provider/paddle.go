@@ -28,6 +28,7 @@ var _ = register(source.Definition{
 	},
 	Knobs:   []string{"tolerance"},
 	Event:   source.EventConfig{ID: at("event_id"), Type: at("event_type"), Time: at("occurred_at"), TimeFormat: source.FormatRFC3339},
+	Live:    testsApart,
 	Account: []string{"data.custom_data.account_id"},
 	Postings: []source.PostingConfig{{
 		Key: "transaction", Type: []string{"transaction.completed", "transaction.paid"},

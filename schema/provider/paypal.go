@@ -35,6 +35,7 @@ var _ = register(source.Definition{
 		ID: at("id"), Type: at("event_type"),
 		Time: at("create_time"), TimeFormat: source.FormatRFC3339,
 	},
+	Live:    source.LiveFlag{Instead: "signature.environment says which of the two a source believes"},
 	Account: []string{"resource.custom_id", "resource.custom", "resource.payout_item.sender_item_id"},
 	Postings: []source.PostingConfig{{
 		Key: "payment", Type: []string{"PAYMENT.CAPTURE.COMPLETED"},

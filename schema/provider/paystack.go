@@ -33,6 +33,7 @@ var _ = register(source.Definition{
 		Type: at("event"), Time: source.Locator{Path: "data.paid_at", Or: []source.Locator{{Path: "data.transferred_at"}, {Path: "data.resolvedAt"}, {Path: "data.updated_at"}, {Path: "data.created_at"}}},
 		TimeFormat: source.FormatRFC3339,
 	},
+	Live:    source.LiveFlag{Paths: []string{"data.domain"}, Live: []string{"live"}, Test: []string{"test"}},
 	Account: []string{"data.metadata.account_id", "data.recipient.metadata.account_id"},
 	Postings: []source.PostingConfig{{
 		Type:   []string{"charge.success"},

@@ -25,6 +25,7 @@ var _ = register(source.Definition{
 		},
 		Type: source.Locator{Join: []string{"webhook_type", "webhook_code"}, Or: []source.Locator{{Path: "webhook_code"}}},
 	},
+	Live:      source.LiveFlag{Paths: []string{"environment"}, Live: []string{"production"}, Test: []string{"sandbox", "development"}},
 	Required:  map[string]string{"client_id": "CLIENT-ID"},
 	NonEffect: "webhooks say that there is something to fetch; they carry no amount",
 })

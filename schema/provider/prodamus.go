@@ -33,6 +33,8 @@ var _ = register(source.Definition{
 		}
 		return id, nil
 	},
+	// Sent in demo mode alone, which has a key of its own.
+	Live:    source.LiveFlag{Paths: []string{"demo_mode"}, Live: []string{"0", "false", ""}, Test: []string{"1", "true"}, Missing: "live"},
 	Account: []string{"customer_extra", "order_num"},
 	Postings: []source.PostingConfig{{
 		Type:   []string{"success"},

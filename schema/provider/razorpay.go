@@ -22,6 +22,7 @@ var _ = register(source.Definition{
 		BodyAuthenticated: true,
 	},
 	Event:   source.EventConfig{ID: source.Locator{Header: "X-Razorpay-Event-Id"}, Type: at("event"), Time: at("created_at"), TimeFormat: source.FormatUnix},
+	Live:    testsApart,
 	Account: []string{"payload.payout.entity.notes.account_id", "payload.payment.entity.notes.account_id"},
 	Postings: []source.PostingConfig{{
 		Key: "payment", Type: []string{"payment.captured", "order.paid"},

@@ -40,6 +40,8 @@ var _ = register(source.Definition{
 		}
 		return success
 	},
+	// Sent with tests alone, and not signed.
+	Live:       source.LiveFlag{Paths: []string{"IsTest"}, Live: []string{"0"}, Test: []string{"1"}, Missing: "live"},
 	NumericIDs: true,
 	Account:    []string{"Shp_account", "InvId"},
 	Postings: []source.PostingConfig{{

@@ -69,6 +69,7 @@ var _ = register(source.Definition{
 		}
 		return ""
 	},
+	Live:       testsApart,
 	Account:    []string{"orderNumber"},
 	NoCurrency: true,
 	Postings: []source.PostingConfig{{

@@ -32,6 +32,8 @@ var _ = register(source.Definition{
 		Time:       source.Locator{Path: "updated_at", Or: []source.Locator{{Path: "processed_at"}, {Path: "finalized_on"}, {Path: "created_at"}, {Path: "initiated_at"}}},
 		TimeFormat: source.FormatRFC3339,
 	},
+	// Disputes have none.
+	Live:    source.LiveFlag{Paths: []string{"test", "transactions[0].test"}, Live: []string{"false"}, Test: []string{"true"}},
 	Account: []string{"customer.id"},
 	Postings: []source.PostingConfig{{
 		Type:   []string{"orders/paid"},

@@ -31,6 +31,7 @@ var _ = register(source.Definition{
 		}
 	},
 	Event:   source.EventConfig{ID: at("event_id"), Type: at("type"), Time: at("created_at"), TimeFormat: source.FormatRFC3339},
+	Live:    testsApart,
 	Account: []string{"data.object.payment.reference_id"},
 	Postings: []source.PostingConfig{{
 		Key: "payment", Type: []string{"payment.created", "payment.updated"},

@@ -43,8 +43,8 @@ var _ = register(source.Definition{
 		// Seconds in v1 events, RFC 3339 in v2 ("thin") ones.
 		Time: at("created"),
 	},
-	Livemode: "livemode",
-	Account:  []string{"data.object.metadata.account_id"},
+	Live:    source.LiveFlag{Paths: []string{"livemode"}, Live: []string{"true"}, Test: []string{"false"}},
+	Account: []string{"data.object.metadata.account_id"},
 	Postings: []source.PostingConfig{{
 		Type: []string{"payment_intent.succeeded"},
 		// What was received, not what was asked for: they differ for partial captures.

@@ -42,6 +42,8 @@ var _ = register(source.Definition{
 		}
 		return id, nil
 	},
+	// From memory, not verified: only the names of test terminals end so.
+	Live:    source.LiveFlag{Paths: []string{"TerminalKey"}, Live: []string{"*"}, Test: []string{"*DEMO"}},
 	Success: source.SuccessConfig{Body: "OK"},
 	Account: []string{"OrderId"},
 	Postings: []source.PostingConfig{{

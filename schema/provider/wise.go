@@ -35,6 +35,8 @@ var _ = register(source.Definition{
 		Time: at("data.occurred_at"), TimeFormat: source.FormatRFC3339,
 	},
 	ID: wiseID,
+	// Not signed. Wise sends it when a subscription is made; a sandbox has a key of its own.
+	Live: source.LiveFlag{Header: "X-Test-Notification", Live: []string{"false"}, Test: []string{"true"}, Missing: "live"},
 	ComposeType: func(set func(string, any), eventType, eventID string) string {
 		set("event_type", eventType)
 		if eventType == wiseCredit {

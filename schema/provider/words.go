@@ -14,6 +14,10 @@ var (
 	debits  = source.Direction{Always: source.Debit}
 )
 
+// testsApart is for providers whose events do not tell, and whose test systems sign with
+// secrets of their own.
+var testsApart = source.LiveFlag{Instead: "its test system signs with secrets of its own, so give it a source of its own"}
+
 // at is the place that a path leads to.
 func at(path string) source.Locator { return source.Locator{Path: path} }
 

@@ -35,6 +35,7 @@ var _ = register(source.Definition{
 		}
 		return ""
 	},
+	Live:    testsApart,
 	Account: []string{"external_id"},
 	Postings: []source.PostingConfig{{
 		Key: "invoice", Type: []string{"invoice.paid", "invoice.settled"},

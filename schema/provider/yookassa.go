@@ -31,6 +31,8 @@ var _ = register(source.Definition{
 		ID: source.Locator{Join: []string{"event", "object.id"}}, Type: at("event"),
 		Time: at("object.created_at"), TimeFormat: source.FormatRFC3339,
 	},
+	// Refunds have none.
+	Live:    source.LiveFlag{Paths: []string{"object.test"}, Live: []string{"false"}, Test: []string{"true"}},
 	Account: []string{"object.metadata.account_id"},
 	Postings: []source.PostingConfig{{
 		Type:   []string{"payment.succeeded"},

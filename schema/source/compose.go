@@ -43,9 +43,6 @@ func (s *Source) Compose(fact Fact) (Delivery, error) {
 		fact.Movement = fact.EventID
 	}
 	d := draft{fields: map[string]any{}}
-	if s.def.Livemode != "" {
-		d.set(schema.MustPath(s.def.Livemode), fact.Live)
-	}
 	for _, c := range r.when {
 		switch {
 		case len(c.is) > 0:
@@ -59,6 +56,7 @@ func (s *Source) Compose(fact Fact) (Delivery, error) {
 	}
 	header, query := http.Header{}, ""
 	header.Set("Content-Type", mediaJSON)
+	s.def.Live.compose(&d, header, fact.Live)
 	if len(r.types) > 0 {
 		switch typ := s.event.typ; {
 		case s.def.ComposeType != nil:
@@ -117,7 +115,7 @@ func (s *Source) Compose(fact Fact) (Delivery, error) {
 	if d.err != nil {
 		return Delivery{}, fmt.Errorf("compose delivery for source %s: %w", s.name, d.err)
 	}
-	body, err := s.encode(d.fields)
+	body, err := s.encode(d.fields, fact.Live)
 	if err != nil {
 		return Delivery{}, fmt.Errorf("compose delivery for source %s: %w", s.name, err)
 	}
@@ -195,7 +193,7 @@ func (s *Source) writeTime(t time.Time) any {
 }
 
 // encode writes the fields as the source's bodies are written.
-func (s *Source) encode(fields map[string]any) ([]byte, error) {
+func (s *Source) encode(fields map[string]any, live bool) ([]byte, error) {
 	if s.def.Write != nil {
 		return s.def.Write(fields)
 	}
@@ -213,6 +211,9 @@ func (s *Source) encode(fields map[string]any) ([]byte, error) {
 	if s.event.batch {
 		d := draft{fields: map[string]any{}}
 		d.set(s.event.items, []any{fields})
+		if flag := &s.def.Live; flag.Delivery != "" {
+			d.set(schema.MustPath(flag.Delivery), flag.word(live))
+		}
 		root = d.fields
 	}
 	return json.Marshal(root)

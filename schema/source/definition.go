@@ -32,8 +32,8 @@ type Definition struct {
 	Write       func(fields map[string]any) ([]byte, error)
 	// NumericIDs says that IDs are numbers, for `send`.
 	NumericIDs bool
-	// Livemode is the path of the flag that tells live events from test events.
-	Livemode string
+	// Live is the flag that tells live events from test events.
+	Live LiveFlag
 	// Postings and Statuses are the built-in meaning. All nil, and NonEffect empty,
 	// leaves it to the configuration.
 	Postings []PostingConfig

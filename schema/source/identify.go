@@ -43,6 +43,8 @@ type Item struct {
 	// Body is the event's own bytes, a part of the delivery's.
 	Body        []byte
 	ContentType string
+	// Livemode is live or test where the delivery says it of all its events, else empty.
+	Livemode string
 }
 
 // IdentifyError says why no event could be read from a verified delivery.
@@ -202,11 +204,13 @@ func (s *Source) Identify(d Delivery) ([]Item, error) {
 	if err != nil {
 		return nil, &IdentifyError{IdentifyBody, err.Error()}
 	}
+	live := s.live.kept(d.Header, root)
 	if !s.event.batch {
 		item, err := s.item(d, root, body, s.kept(contentType))
 		if err != nil {
 			return nil, err
 		}
+		item.Livemode = live
 		return []Item{item}, nil
 	}
 	list, ok := root.At(s.event.items)
@@ -222,6 +226,7 @@ func (s *Source) Identify(d Delivery) ([]Item, error) {
 		if err != nil {
 			return nil, err
 		}
+		item.Livemode = live
 		items = append(items, item)
 	}
 	return items, nil

@@ -32,8 +32,9 @@ func (s *Source) Map(ev *schema.Event) (schema.Meaning, error) {
 	if err != nil {
 		return schema.Meaning{}, &schema.MappingError{Reason: schema.ReasonBodyUnreadable, Detail: err.Error()}
 	}
-	if counts, err := s.counts(root); err != nil || !counts {
-		return schema.Meaning{}, err
+	counts, unclear := s.live.judge(ev, root)
+	if !counts {
+		return schema.Meaning{}, nil
 	}
 	var m schema.Meaning
 	for _, r := range postings {
@@ -47,6 +48,9 @@ func (s *Source) Map(ev *schema.Event) (schema.Meaning, error) {
 			posting, moves, err := s.posting(r, ev, at)
 			if err != nil {
 				return schema.Meaning{}, err
+			}
+			if moves && unclear != nil {
+				return schema.Meaning{}, unclear
 			}
 			if moves {
 				m.Postings = append(m.Postings, posting)
@@ -75,19 +79,6 @@ func (s *Source) Map(ev *schema.Event) (schema.Meaning, error) {
 
 func isFor(types []string, eventType string) bool {
 	return len(types) == 0 || slices.Contains(types, eventType)
-}
-
-// counts tells whether livemode lets the event through.
-func (s *Source) counts(root *schema.Value) (bool, error) {
-	if s.live == liveAny {
-		return true, nil
-	}
-	v, ok := root.At(s.livePath)
-	if !ok || v.Kind() != schema.KindBool {
-		return false, mappingError(schema.ReasonBodyUnreadable, "there is no true or false at %s, and livemode is %s", s.livePath, s.live)
-	}
-	text, _ := v.Literal()
-	return (text == "true") == (s.live == liveOnly), nil
 }
 
 // places returns where the rule is read: the event, or for a rule with each, the event

@@ -23,8 +23,7 @@ type Source struct {
 
 	currency   string
 	signedOnly bool
-	live       string
-	livePath   schema.Path
+	live       livemode
 	postings   []postingRule
 	statuses   []statusRule
 }
@@ -60,7 +59,7 @@ func New(c Config, lookup Lookup) (*Source, error) {
 	s.signature = newSignature(def, c.Signature, p)
 	s.event = newEvent(def, c.Event, &s.signature, p)
 	s.success = newAnswer(def, c.Success, p)
-	s.live, s.livePath = newLivemode(def, c.Livemode, p)
+	s.live = newLivemode(def, c.Livemode, p)
 	s.signedOnly = newTrust(c.Trust, &s.signature, p)
 	if c.Currency != "" {
 		if s.currency, err = schema.NormalizeCurrency(c.Currency); err != nil {
@@ -124,22 +123,3 @@ func isLabel(s string) bool {
 	}
 	return len(s) > 0 && len(s) <= 128
 }
-
-func newLivemode(def *Definition, mode string, p *Problems) (string, schema.Path) {
-	if mode == "" || mode == liveAny {
-		return liveAny, schema.Path{}
-	}
-	if def.Livemode == "" {
-		p.Add("livemode", "provider %s does not mark live and test events; use `when` in postings", def.Name)
-		return liveAny, schema.Path{}
-	}
-	p.OneOf("livemode", mode, liveAny, liveOnly, liveTest)
-	return mode, schema.MustPath(def.Livemode)
-}
-
-// Words of Config.Livemode.
-const (
-	liveAny  = "any"
-	liveOnly = "live"
-	liveTest = "test"
-)

@@ -25,6 +25,19 @@ func newTrust(trust string, sig *Signature, p *Problems) (signedOnly bool) {
 	return trust == TrustSigned
 }
 
+// Unsigned returns what of a rule of the provider decides about money and is not signed: a
+// source that does not trust the body puts its events into quarantine. Rules that are unclear
+// do so anyway, and have none.
+func (d *Definition) Unsigned(c PostingConfig) []string {
+	if d.Signature.BodyAuthenticated || c.Unclear != "" {
+		return nil
+	}
+	s := &Source{def: d, signature: d.Signature, signedOnly: true, key: "x"}
+	s.event.typ = locator{constant: "x"}
+	r := newPosting("", s, c, nil, &Problems{})
+	return r.unsigned
+}
+
 // BodyAuthenticated tells whether the source's scheme covers the whole body.
 func (s *Source) BodyAuthenticated() bool { return s.signature.BodyAuthenticated }
 
