@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -26,6 +27,9 @@ type KafkaOptions struct {
 	// BrokerConfigs are Kafka broker settings by name, such as
 	// message.max.bytes.
 	BrokerConfigs map[string]string
+	// Advertise is the address, host:port, that clients are told: that of a proxy in
+	// front. Empty: where it listens.
+	Advertise string
 	// Log receives warnings and errors of the broker. Nil drops them.
 	Log func(message string)
 }
@@ -79,6 +83,7 @@ func (k *Kafka) start(opts KafkaOptions, data string) error {
 		kfake.DefaultNumPartitions(partitions),
 		kfake.BrokerConfigs(opts.BrokerConfigs),
 		kfake.WithLogger(brokerLog(opts.Log)),
+		kfake.ListenFn(opts.listen),
 	)
 	if err != nil {
 		return err
@@ -86,6 +91,28 @@ func (k *Kafka) start(opts KafkaOptions, data string) error {
 	k.addr = k.cluster.ListenAddrs()[0]
 	return nil
 }
+
+// listen listens as net.Listen does, and says that it is where clients are told.
+func (o KafkaOptions) listen(network, addr string) (net.Listener, error) {
+	ln, err := net.Listen(network, addr)
+	if err != nil || o.Advertise == "" {
+		return ln, err
+	}
+	told, err := net.ResolveTCPAddr(network, o.Advertise)
+	if err != nil {
+		_ = ln.Close()
+		return nil, fmt.Errorf("advertise %s: %w", o.Advertise, err)
+	}
+	return advertised{ln, told}, nil
+}
+
+// advertised is a listener that says that it is elsewhere.
+type advertised struct {
+	net.Listener
+	addr net.Addr
+}
+
+func (a advertised) Addr() net.Addr { return a.addr }
 
 // Brokers are the addresses to bootstrap from.
 func (k *Kafka) Brokers() []string { return []string{k.addr} }

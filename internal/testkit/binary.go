@@ -17,6 +17,11 @@ var builtBinary = sync.OnceValues(func() (string, error) {
 	if path := os.Getenv(BinaryEnv); path != "" {
 		return path, nil
 	}
+	return build("hookledger", ".", "")
+})
+
+// build builds a program of this tree, with the race detector if the tests have it.
+func build(name, pkg, tags string) (string, error) {
 	root, err := moduleRoot()
 	if err != nil {
 		return "", err
@@ -25,18 +30,29 @@ var builtBinary = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, "hookledger")
-	args := []string{"build", "-o", path}
+	path := filepath.Join(dir, name)
+	args := []string{"build", "-o", path, "-tags", tags}
 	if raceEnabled {
 		args = append(args, "-race")
 	}
-	build := exec.Command("go", append(args, ".")...)
+	build := exec.Command("go", append(args, pkg)...)
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}
 	return path, nil
-})
+}
+
+// BuildProgram builds the program in a folder of this tree, such as
+// "./internal/e2e/kfaked", with build tags, and returns its path.
+func BuildProgram(tb testing.TB, pkg, tags string) string {
+	tb.Helper()
+	path, err := build(programName(pkg), pkg, tags)
+	if err != nil {
+		tb.Fatalf("build %s: %v", pkg, err)
+	}
+	return path
+}
 
 // Binary returns the path of the hookledger binary: built from this tree once
 // per test process, with the race detector if the tests have it, or what
@@ -48,4 +64,12 @@ func Binary(tb testing.TB) string {
 		tb.Fatalf("build hookledger: %v", err)
 	}
 	return path
+}
+
+// programName is a file name for the program in a folder.
+func programName(pkg string) string {
+	if pkg == "." {
+		return "hookledger"
+	}
+	return filepath.Base(pkg)
 }

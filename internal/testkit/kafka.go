@@ -161,6 +161,17 @@ func (k *KafkaCluster) Start(i int) {
 	}
 }
 
+// Launch starts broker i (from 0) as Start does, and does not wait until it is of use.
+func (k *KafkaCluster) Launch(i int) error {
+	k.tb.Helper()
+	k.mustOwn("Launch")
+	return k.brokers[i].start()
+}
+
+// AwaitAlive waits until every broker that runs is listed and in sync with its
+// partitions, or ctx ends.
+func (k *KafkaCluster) AwaitAlive(ctx context.Context) error { return k.awaitAlive(ctx) }
+
 // Pause freezes broker i (from 0): its connections stay open and it does not
 // answer. Resume thaws it.
 func (k *KafkaCluster) Pause(i int) {

@@ -2,10 +2,12 @@ package testkit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -30,12 +32,26 @@ type kafkaBroker struct {
 // kafkaExtra is what a broker has beyond the plain listener of every test.
 type kafkaExtra struct {
 	listeners []kafkaListener
+	// each has further listeners of each broker, by its place.
+	each [][]kafkaListener
 	// config are further lines of the configuration.
 	config string
 }
 
 // kafkaListener has a name, a security protocol and an address.
-type kafkaListener struct{ name, protocol, addr string }
+type kafkaListener struct {
+	name, protocol, addr string
+	// advertised is what clients are told. Empty: addr.
+	advertised string
+}
+
+// of is what the broker at this place has.
+func (e kafkaExtra) of(place int) kafkaExtra {
+	if place < len(e.each) {
+		e.listeners = append(slices.Clone(e.listeners), e.each[place]...)
+	}
+	return e
+}
 
 // planBrokers chooses ports and writes each broker's configuration.
 func planBrokers(parts kafkaInstallation, dir string, size int, extra kafkaExtra) ([]*kafkaBroker, error) {
@@ -52,7 +68,7 @@ func planBrokers(parts kafkaInstallation, dir string, size int, extra kafkaExtra
 			return nil, err
 		}
 		id := int32(i + 1)
-		brokers = append(brokers, &kafkaBroker{parts: parts, id: id, port: port, dir: filepath.Join(dir, fmt.Sprintf("kafka-%d", id)), extra: extra})
+		brokers = append(brokers, &kafkaBroker{parts: parts, id: id, port: port, dir: filepath.Join(dir, fmt.Sprintf("kafka-%d", id)), extra: extra.of(i)})
 		controllers = append(controllers, controller)
 		voters = append(voters, fmt.Sprintf("%d@127.0.0.1:%d", id, controller))
 	}
@@ -80,9 +96,10 @@ func (b *kafkaBroker) config(controllerPort int, voters []string) []byte {
 	if len(voters) > 1 {
 		replication, insync = 3, 2
 	}
-	var listeners, protocols strings.Builder
+	var listeners, advertised, protocols strings.Builder
 	for _, l := range b.extra.listeners {
 		fmt.Fprintf(&listeners, ",%s://%s", l.name, l.addr)
+		fmt.Fprintf(&advertised, ",%s://%s", l.name, cmp.Or(l.advertised, l.addr))
 		fmt.Fprintf(&protocols, ",%s:%s", l.name, l.protocol)
 	}
 	var c bytes.Buffer
@@ -91,12 +108,12 @@ process.roles=broker,controller
 node.id=%d
 controller.quorum.voters=%s
 listeners=PLAINTEXT://127.0.0.1:%d,CONTROLLER://127.0.0.1:%d%[6]s
-advertised.listeners=PLAINTEXT://127.0.0.1:%[3]d%[6]s
+advertised.listeners=PLAINTEXT://127.0.0.1:%[3]d%[8]s
 inter.broker.listener.name=PLAINTEXT
 controller.listener.names=CONTROLLER
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT%[7]s
 log.dirs=%[5]s
-`, b.id, strings.Join(voters, ","), b.port, controllerPort, filepath.Join(b.dir, "data"), listeners.String(), protocols.String())
+`, b.id, strings.Join(voters, ","), b.port, controllerPort, filepath.Join(b.dir, "data"), listeners.String(), protocols.String(), advertised.String())
 	fmt.Fprintf(&c, `
 default.replication.factor=%d
 min.insync.replicas=%d

@@ -91,7 +91,7 @@ allow.everyone.if.no.acl.found=false
 super.users=User:ANONYMOUS
 `, store, s.Authority.File, PlainUser, PlainPassword)
 	return kafkaExtra{
-		listeners: []kafkaListener{{"SASL", "SASL_SSL", s.SASL}, {"MTLS", "SSL", s.MTLS}},
+		listeners: []kafkaListener{{name: "SASL", protocol: "SASL_SSL", addr: s.SASL}, {name: "MTLS", protocol: "SSL", addr: s.MTLS}},
 		config:    c.String(),
 	}, nil
 }

@@ -100,6 +100,16 @@ func (c *PostgresCluster) Stop() {
 	}
 }
 
+// StopAtOnce shuts down in immediate mode: connections are cut, nothing is written out,
+// and the next Start recovers.
+func (c *PostgresCluster) StopAtOnce() {
+	c.tb.Helper()
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = c.server.Stop(over) // returns over's error: nothing of interest
+	<-c.server.Done()
+}
+
 // Kill ends every process of the cluster with SIGKILL, as if the machine
 // running it had died but its disk lived on.
 func (c *PostgresCluster) Kill() {
