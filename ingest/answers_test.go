@@ -148,7 +148,7 @@ func TestReceive_AnswersEveryOtherRow(t *testing.T) {
 		{"ID with NUL", id(`"a\u0000"`), 400, "bad-event", "acme", "event_id"},
 		{"type too long", b.signed("acme", "", `{"id":"x","type":"`+strings.Repeat("t", 256)+`"}`), 400, "bad-event", "acme", "event_type"},
 		{"type with a line", b.signed("acme", "", `{"id":"x","type":"a\nb"}`), 400, "bad-event", "acme", "event_type"},
-		{"one bad item", b.signed("batch", "", `{"events":[`+event("ok")+`,{"id":7}]}`), 400, "bad-event", "batch", "event_id"},
+		{"only bad items", b.signed("batch", "", `{"events":[{"id":8},{"id":7}]}`), 400, "bad-event", "batch", "event_id"},
 
 		{"unknown source", b.request("nobody", event("x")), 404, "not-found", unknownSource, "unknown_source"},
 		{"unknown source, GET", withMethod(b.request("nobody", ""), "GET"), 404, "not-found", unknownSource, "unknown_source"},

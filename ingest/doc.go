@@ -22,6 +22,10 @@
 // Verify; no event is in it. Where the signature stands inside the body, Verify parses it,
 // strictly and within limits, as nothing else can.
 //
+// A delivery of several events is answered with success when all are acknowledged. Items
+// that cannot be identified make it a 400, as anywhere; the others are stored all the same,
+// so that one item does not hold back 249, and come again as duplicates with every repeat.
+//
 // Producing takes no context of a request: kgo fails all records that share a batch with
 // one whose context ended, so that one sender who hangs up could fail others. For the
 // same reason no time of the client library is waited for: the ack timeout is ours, and a
@@ -36,7 +40,7 @@
 //	stale-timestamp         400  the signature holds and is older than the tolerance
 //	future-timestamp        400  the signature holds and is ahead by more than the tolerance
 //	bad-body                400  not valid for its content type
-//	bad-event               400  no usable event ID or type in it
+//	bad-event               400  no usable event ID or type in it, or in one of its items
 //	unread-body             400  it ended before its length, or stalled
 //	not-found               404  no such source or path
 //	method-not-allowed      405  Allow says which

@@ -137,13 +137,14 @@ func (s *Server) reply(w http.ResponseWriter, d *delivery, text string) {
 	s.log.Info().Str("source", d.source.Name()).Str("delivery_id", d.id).Msg("challenge answered")
 }
 
-// accept is the way from verified bytes to acknowledged records.
+// accept is the way from verified bytes to acknowledged records. Of a batch with items that
+// cannot be identified the others are stored, and the delivery is refused.
 func (s *Server) accept(d *delivery, src *door, r *http.Request, verified signature.Verified) ([]provider.Item, acknowledged, *refusal) {
 	header := r.Header
 	items, err := src.source.Identify(provider.Delivery{
 		ID: d.id, Method: r.Method, Query: r.URL.RawQuery, Header: header, Body: verified.Body(),
 	})
-	if err != nil {
+	if err != nil && len(items) == 0 {
 		return nil, acknowledged{}, refusedEvent(err)
 	}
 	trace := traceParent(header)
@@ -151,9 +152,14 @@ func (s *Server) accept(d *delivery, src *door, r *http.Request, verified signat
 	for i, item := range items {
 		records[i] = newRecord(d, verified, item, trace)
 	}
-	ack, err := s.producer.produce(records)
+	ack, produceErr := s.producer.produce(records)
+	if produceErr != nil {
+		return nil, acknowledged{}, refusedRecord(produceErr)
+	}
 	if err != nil {
-		return nil, acknowledged{}, refusedRecord(err)
+		// One item that nobody can keep shall not hold back the others for ever, and success
+		// would say that it is kept. Sent again, the others are known.
+		return nil, acknowledged{}, refusedEvent(err)
 	}
 	return items, ack, nil
 }

@@ -72,11 +72,11 @@ func Judge(c Case) (Verdict, error) {
 		return v, nil
 	}
 	items, err := src.Identify(c.delivery(r, verified))
-	if err != nil {
-		return v, nil //nolint:nilerr // The signature holds; there is no event to name.
-	}
 	for _, item := range items {
 		v.EventIDs = append(v.EventIDs, item.ID)
+	}
+	if err != nil {
+		return v, nil //nolint:nilerr // The signature holds; there is no event to name, or not of all items.
 	}
 	v.Response = src.Success(items).Body
 	return v, nil

@@ -13,7 +13,10 @@ import (
 // docs.adyen.com (verify-hmac-signatures, webhooks best practices), 2026-11.
 //
 // The answer has the body that older configurations wait for. Adyen holds back all that
-// follows a delivery that is not accepted.
+// follows a delivery that is not accepted, so what cannot be applied is accepted and goes to
+// quarantine. Only an item without a usable ID or a signature is refused: success would say
+// that it is kept. The items beside one without an ID are stored, and known when they are
+// sent again; nothing is stored of a delivery in which one signature does not hold.
 //
 // AUTHORISATION credits: what is authorised is captured by itself, and Adyen tells of that
 // no more. Where captures are made by hand, use provider adyen-manual-capture instead: each

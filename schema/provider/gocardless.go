@@ -5,6 +5,10 @@ import "hookledger/schema/source"
 // GoCardless signs the body and sends up to 250 events in it. Sources: gocardless-nodejs
 // 10.1.2 webhooks.js and its fixture, developer.gocardless.com, 2026-11.
 //
+// An item without a usable ID makes the delivery a 400, though the others are stored: success
+// would tell GoCardless that all are kept. It repeats the delivery, in which the others are
+// known by then, up to eight times, and shows it as failed.
+//
 // No event has an amount: each names a resource to fetch. So none moves money here; all
 // are kept for whoever fetches, each under its own ID, and their actions are kept as the
 // status of the resource. The type is resource_type and action, such as payments.paid_out.

@@ -197,7 +197,9 @@ func isJSON(media string) bool {
 }
 
 // Identify reads a delivery once, strictly, and returns its events; none if it is a
-// batch of none. It fails with an *IdentifyError.
+// batch of none. It fails with an *IdentifyError. Of a batch of which some items are
+// unusable it returns the others beside the error: they are events, and the delivery as a
+// whole is not one that may be answered with success.
 func (s *Source) Identify(d Delivery) ([]Item, error) {
 	body, contentType := d.event()
 	root, err := s.read(contentType, body)
@@ -218,18 +220,37 @@ func (s *Source) Identify(d Delivery) ([]Item, error) {
 		return nil, &IdentifyError{IdentifyBody, fmt.Sprintf("there is no list at %s", s.event.items)}
 	}
 	items := make([]Item, 0, len(list.Items()))
+	var first *IdentifyError
+	unusable := 0
 	for i, v := range list.Items() {
-		if v.Kind() != schema.KindObject {
-			return nil, &IdentifyError{IdentifyBody, fmt.Sprintf("item %d of %s is not an object", i, s.event.items)}
-		}
-		item, err := s.item(d, v, v.Raw(), mediaJSON)
+		item, err := s.batchItem(d, v)
 		if err != nil {
-			return nil, err
+			if unusable++; first == nil {
+				err.Detail = fmt.Sprintf("item %d of %s: %s", i, s.event.items, err.Detail)
+				first = err
+			}
+			continue
 		}
 		item.Livemode = live
 		items = append(items, item)
 	}
+	if first != nil {
+		first.Detail = fmt.Sprintf("%d of %d items are unusable: %s", unusable, len(list.Items()), first.Detail)
+		return items, first
+	}
 	return items, nil
+}
+
+func (s *Source) batchItem(d Delivery, v *schema.Value) (Item, *IdentifyError) {
+	if v.Kind() != schema.KindObject {
+		return Item{}, &IdentifyError{IdentifyBody, "it is not an object"}
+	}
+	item, err := s.item(d, v, v.Raw(), mediaJSON)
+	var unidentified *IdentifyError
+	if errors.As(err, &unidentified) {
+		return Item{}, unidentified
+	}
+	return item, nil
 }
 
 // kept is the content type that an event is kept with: enough to read it again.

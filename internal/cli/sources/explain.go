@@ -266,15 +266,18 @@ func (out *checked) steps(e signature.Explanation) {
 
 func (out *checked) identify(src *source.Source, r signature.Request) {
 	items, err := src.Identify(source.Delivery{ID: "check", Method: r.Method, Query: r.Query, Header: r.Header, Body: r.Body})
-	if err != nil {
-		out.Reason = "event"
-		out.add("event", stepFailed, err.Error())
-		return
-	}
-	out.Verdict = "valid"
 	for _, item := range items {
 		out.EventIDs = append(out.EventIDs, item.ID)
 	}
+	if err != nil {
+		out.Reason = "event"
+		out.add("event", stepFailed, err.Error())
+		if len(items) > 0 {
+			out.Hints = append(out.Hints, fmt.Sprintf("the other %d items of the delivery are stored, and the delivery is answered 400 until none is unusable", len(items)))
+		}
+		return
+	}
+	out.Verdict = "valid"
 	out.add("event", stepOK, fmt.Sprintf("%d with an ID", len(items)))
 	out.Answer = src.Success(items).Body
 }
