@@ -5,9 +5,11 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -54,50 +56,75 @@ type standing struct {
 const maxLooks = 5
 
 // claimKey claims r's key, or returns the answer that stands. Its errors are
-// errInProgress, errKeyReused and *tripError; after the last nothing is known, and if
-// the claim was made after all, it becomes stale.
-func (d *door) claimKey(ctx context.Context, conn *pgxpool.Conn, r *request) (*claim, *answer, error) {
+// errInProgress, errKeyReused, errBusyLocks, those of acquire, and *tripError; after the last
+// the claim may have been made after all, and becomes stale.
+func (d *door) claimKey(ctx context.Context, h *held, r *request) (*claim, *answer, error) {
+	until, pause := time.Now().Add(d.config.ClaimTTL/3), firstPause
+	begin, last := d.db.beginClaim, errInProgress
 	for range maxLooks {
-		s, err := d.look(ctx, conn, r)
+		c, a, err := d.tryClaim(ctx, h.conn, r, begin)
 		switch {
+		case c != nil || a != nil:
+			return c, a, nil
+		case err == nil:
+			last = errInProgress // another request is at it
 		case changedMeanwhile(err):
-			continue
-		case err != nil:
-			return nil, nil, busyIfLocked(err)
-		case s == nil:
-			continue // inserted since the snapshot
-		case s.mine:
-			return &claim{attempt: s.attempt, at: s.at, since: time.Now()}, nil, nil
-		}
-		var cause string
-		switch {
-		case s.expired:
-			cause = "expired"
-		case !s.same:
-			return nil, nil, errKeyReused
-		case s.done:
-			return nil, &answer{code: int(*s.code), body: s.body, replayed: true}, nil
-		case !s.stale:
+			begin = d.db.beginExplicitClaim
+		case waitedForKey(err):
 			return nil, nil, errInProgress
-		case s.released:
-			cause = "released"
+		case isLockTimeout(err):
+			// Not the key: a page that the table is to grow by, or somebody's lock of all of it.
+			last = errBusyLocks
+			d.metrics.lockRetries.Inc()
+			if err := d.wait(ctx, h, &pause, until); err != nil {
+				return nil, nil, err
+			}
 		default:
-			cause = "abandoned"
+			return nil, nil, unpaid(err)
 		}
-		c, err := d.takeOver(ctx, conn, r)
-		switch {
-		case changedMeanwhile(err):
-			continue
-		case err != nil:
-			return nil, nil, busyIfLocked(err)
-		case c != nil:
-			d.metrics.takeovers.WithLabelValues(cause).Inc()
-			return c, nil, nil
-		}
-		// Locked, changed or gone: the next look tells. A row that is locked looks as it
-		// did, so one more look is enough.
 	}
-	return nil, nil, errInProgress
+	return nil, nil, last
+}
+
+// tryClaim looks once. Neither claim nor answer nor error: the key is locked, or changed
+// since it was looked at, which the next look tells.
+func (d *door) tryClaim(ctx context.Context, conn *pgxpool.Conn, r *request, begin func(*pgxpool.Conn) *trip) (*claim, *answer, error) {
+	s, err := d.look(ctx, conn, r, begin(conn))
+	if err != nil || s == nil {
+		return nil, nil, err
+	}
+	if s.mine {
+		return &claim{attempt: s.attempt, at: s.at, since: time.Now()}, nil, nil
+	}
+	var cause string
+	switch {
+	case s.expired:
+		cause = "expired"
+	case !s.same:
+		return nil, nil, errKeyReused
+	case s.done:
+		return nil, &answer{code: int(*s.code), body: s.body, replayed: true}, nil
+	case !s.stale:
+		return nil, nil, errInProgress
+	case s.released:
+		cause = "released"
+	default:
+		cause = "abandoned"
+	}
+	c, err := d.takeOver(ctx, conn, r, begin(conn))
+	if c != nil {
+		d.metrics.takeovers.WithLabelValues(cause).Inc()
+	}
+	return c, nil, err
+}
+
+// unpaid says of an error that it is about a claim alone: no payment can have come of it.
+func unpaid(err error) error {
+	var t *tripError
+	if errors.As(err, &t) {
+		t.unknown = false
+	}
+	return err
 }
 
 // changedMeanwhile tells whether err only says that the row changed since the snapshot,
@@ -107,20 +134,22 @@ func changedMeanwhile(err error) bool {
 	return errors.As(err, &t) && t.code() == codeSerialization
 }
 
-// busyIfLocked makes a wait for a lock that took too long what it means: somebody else
-// is working on the key.
-func busyIfLocked(err error) error {
+func isLockTimeout(err error) bool {
 	var t *tripError
-	if errors.As(err, &t) && t.code() == codeLockNotAvailable {
-		return errInProgress
-	}
-	return err
+	return errors.As(err, &t) && t.code() == codeLockNotAvailable
 }
 
-// look reads the key's row, or makes it. Nil: somebody else made it meanwhile.
-func (d *door) look(ctx context.Context, conn *pgxpool.Conn, r *request) (*standing, error) {
+// waitedForKey tells whether err says that the insert waited too long behind one of the
+// same key. Postgres (15 to 18) then names the tuple and its table in the context, in
+// whatever language; a wait for anything else has no context.
+func waitedForKey(err error) bool {
+	var pg *pgconn.PgError
+	return isLockTimeout(err) && errors.As(err, &pg) && strings.Contains(pg.Where, "idempotency_keys")
+}
+
+// look reads the key's row, or makes it, with t. Nil: somebody else made it meanwhile.
+func (d *door) look(ctx context.Context, conn *pgxpool.Conn, r *request, t *trip) (*standing, error) {
 	var found *standing
-	t := d.db.beginClaim(conn)
 	t.addRows("claim", func(row pgx.CollectableRow) error {
 		s := &standing{}
 		found = s
@@ -135,11 +164,10 @@ func (d *door) look(ctx context.Context, conn *pgxpool.Conn, r *request) (*stand
 	return found, nil
 }
 
-// takeOver takes over a row that expired or whose claim is stale. Nil: it is locked, or
+// takeOver takes over, with t, a row that expired or whose claim is stale. Nil: it is locked, or
 // not to be taken any more.
-func (d *door) takeOver(ctx context.Context, conn *pgxpool.Conn, r *request) (*claim, error) {
+func (d *door) takeOver(ctx context.Context, conn *pgxpool.Conn, r *request, t *trip) (*claim, error) {
 	var c *claim
-	t := d.db.beginClaim(conn)
 	t.addRows("take over", func(row pgx.CollectableRow) error {
 		c = &claim{}
 		return row.Scan(&c.attempt, &c.at)

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"hookledger/internal/crashpoint"
+	"hookledger/internal/ledger/transfer"
 )
 
 const (
@@ -34,7 +35,8 @@ const (
 // cancel what runs there, and a COMMIT that is cancelled while it waits for its standby
 // counts as committed, on one machine; a repeat would then be answered 201 by a payment
 // that a failover loses. So connections of this pool are closed and nothing is
-// cancelled: timeouts of the server end everything else.
+// cancelled: timeouts of the server end everything else. The statements of payments are
+// prepared when a connection is made, see prepare.
 func PoolConfig(c *pgxpool.Config, maxConnections int) *pgxpool.Config {
 	c = c.Copy()
 	if maxConnections <= 0 {
@@ -51,7 +53,45 @@ func PoolConfig(c *pgxpool.Config, maxConnections int) *pgxpool.Config {
 		neverCancel(&cc.Config)
 		return nil
 	}
+	after := c.AfterConnect
+	c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		if after != nil {
+			if err := after(ctx, conn); err != nil {
+				return err
+			}
+		}
+		return prepare(ctx, conn)
+	}
 	return c
+}
+
+// prepared are the statements that lock tables.
+var prepared = []string{queryClaim, queryTakeOver, queryRelease, queryPaid, queryRefused, queryPoor, transfer.Statement, queryClean}
+
+// prepare prepares the statements under the timeout of locks. A statement that is prepared
+// when it is first used locks its tables before the transaction that has the timeout, and
+// behind somebody's lock of a table all connections would hang there. What the schema does
+// not have yet is left to its first use.
+func prepare(ctx context.Context, conn *pgx.Conn) error {
+	if conn.Config().DefaultQueryExecMode != pgx.QueryExecModeCacheStatement {
+		return nil
+	}
+	err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `select set_config('lock_timeout', $1, true)`, lockTimeoutText); err != nil {
+			return err
+		}
+		for _, sql := range prepared {
+			if _, err := conn.Prepare(ctx, sql, sql); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code != codeLockNotAvailable {
+		return nil // their first use says it
+	}
+	return err
 }
 
 var errNoCancel = errors.New("statements of payments are not cancelled")
@@ -132,6 +172,7 @@ const (
 	codeLockNotAvailable = "55P03"
 	codeDeadlock         = "40P01"
 	codeSerialization    = "40001"
+	codePlanChanged      = "0A000" // the schema changed under a prepared statement
 	codeGuard            = "22012" // division_by_zero: only our guards divide
 )
 
@@ -189,6 +230,14 @@ func (d *database) beginClaim(conn *pgxpool.Conn) *trip {
 	return t
 }
 
+// beginExplicitClaim is beginClaim at READ COMMITTED, whatever the database's default is.
+func (d *database) beginExplicitClaim(conn *pgxpool.Conn) *trip {
+	t := &trip{explicit: true}
+	t.add("begin", queryBegin)
+	d.settings(t, conn, "off")
+	return t
+}
+
 func (d *database) settings(t *trip, conn *pgxpool.Conn, synchronousCommit string) {
 	t.add("settings", querySettings, synchronousCommit, d.third, lockTimeoutText)
 	if hasTransactionTimeout(conn) {
@@ -213,6 +262,10 @@ func (t *trip) run(ctx context.Context, conn *pgxpool.Conn) error {
 	pg := conn.Conn().PgConn()
 	if failed == nil {
 		return nil
+	}
+	var changed *tripError
+	if errors.As(failed, &changed) && changed.code() == codePlanChanged {
+		_ = pg.Close(ctx)
 	}
 	if !pg.IsClosed() && pg.TxStatus() != 'I' {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)

@@ -22,6 +22,9 @@ type door struct {
 	log     zerolog.Logger
 }
 
+// firstPause is how long it is, about, until a lock is asked for again.
+const firstPause = 4 * time.Millisecond
+
 // maxRounds bounds how often one claim tries its work: an account may be spent from and
 // paid into between every two looks at it.
 const maxRounds = 20
@@ -29,7 +32,7 @@ const maxRounds = 20
 // serve does r's order once, whoever else asks for it, and returns the answer. It holds
 // at most one connection, and none while it waits to try again.
 //
-// Errors: errInProgress, errKeyReused, errLostClaim, errBusyAccounts, errNoConnection:
+// Errors: errInProgress, errKeyReused, errLostClaim, errBusyLocks, errNoConnection:
 // nothing happened. Any other: nobody knows, and the next request with the key finds out.
 func (d *door) serve(ctx context.Context, r *request) (*answer, error) {
 	conn, err := d.db.acquire(ctx)
@@ -39,7 +42,7 @@ func (d *door) serve(ctx context.Context, r *request) (*answer, error) {
 	held := &held{conn: conn}
 	defer held.release()
 	crashpoint.Reach("payments.claim")
-	c, a, err := d.claimKey(ctx, conn, r)
+	c, a, err := d.claimKey(ctx, held, r)
 	if err != nil || a != nil {
 		return a, err
 	}
@@ -75,7 +78,7 @@ func (d *door) work(ctx context.Context, h *held, r *request, c *claim) (*answer
 
 	// By then another request may take the claim over, so it is no use to go on.
 	until := c.since.Add(d.config.ClaimTTL / 3)
-	step, pause := failed, 4*time.Millisecond
+	step, pause := failed, firstPause
 	for range maxRounds {
 		a := paid
 		switch step {
@@ -106,19 +109,19 @@ func (d *door) work(ctx context.Context, h *held, r *request, c *claim) (*answer
 			step = v
 		}
 	}
-	return nil, errBusyAccounts
+	return nil, errBusyLocks
 }
 
 // wait gives the connection back, lets others work, and takes one again.
 func (d *door) wait(ctx context.Context, h *held, pause *time.Duration, until time.Time) error {
 	h.release()
 	if time.Now().Add(*pause).After(until) {
-		return errBusyAccounts
+		return errBusyLocks
 	}
 	select {
 	case <-time.After(*pause/2 + rand.N(*pause)):
 	case <-ctx.Done():
-		return errBusyAccounts
+		return errBusyLocks
 	}
 	*pause = min(2**pause, 100*time.Millisecond)
 	conn, err := d.db.acquire(ctx)

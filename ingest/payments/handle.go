@@ -203,7 +203,7 @@ func refusedWork(err error) *refusal {
 		no.problem = inProgress
 	case errors.Is(err, errKeyReused):
 		no.problem = keyReused
-	case errors.Is(err, errBusyPool), errors.Is(err, errBusyAccounts):
+	case errors.Is(err, errBusyPool), errors.Is(err, errBusyLocks):
 		no.problem = overloaded
 	case errors.Is(err, errNoAnswer), errors.As(err, &t) && t.unknown:
 		no.problem = unknownOutcome

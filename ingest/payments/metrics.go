@@ -60,7 +60,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		duplicates: counters("duplicates_total", "Payments made here that mean the same as an earlier one of their client within the duplicate window, under another key.", "client"),
 		takeovers:  counters("takeovers_total", "Keys taken over, by cause: abandoned while being processed, released after a rollback, or expired.", "cause"),
 		lockRetries: counter("lock_retries_total",
-			"Transactions of payments begun again because a lock of an account was not had in time."),
+			"Transactions of payments begun again because a lock, of an account or of the table of keys, was not had in time."),
 		unknown: counter("unknown_outcomes_total",
 			"Payments whose COMMIT was not answered: done or not, the next request with the key finds out."),
 		abandoned: prometheus.NewGauge(prometheus.GaugeOpts{

@@ -20,43 +20,72 @@ import (
 	"hookledger/schema"
 )
 
+// rounds keys are sent by crowd requests each, at once.
+const rounds, crowd = 100, 50
+
 func TestPay_FiftyAtOnceAHundredTimes(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.fund("shop:1", 1_000_000)
-	for round := range 100 {
+	b.fiftyAtOnce([]string{b.base})
+	if most := b.server.door.db.pool.Stat().TotalConns(); most > defaultConnections {
+		t.Errorf("got %d connections, want at most %d", most, defaultConnections)
+	}
+}
+
+func TestPay_FiftyAtOnceByTwoProcesses(t *testing.T) {
+	t.Parallel()
+	url := testkit.LedgerURL(t)
+	b := &bundle{tb: t, url: url, pool: openPool(t, url, 4)}
+	b.fund("shop:1", 1_000_000)
+	o := childOptions{URL: url, MaxConns: 8}
+	b.fiftyAtOnce([]string{startChild(t, o).base, startChild(t, o).base})
+}
+
+// fiftyAtOnce sends each key to the servers in turn: one payment each, and nothing but
+// that and 409.
+func (b *bundle) fiftyAtOnce(bases []string) {
+	b.tb.Helper()
+	for round := range rounds {
 		key, body := fmt.Sprint("k", round), payment("shop:1", "x", 1)
-		replies := make([]reply, 50)
+		replies := make([]reply, crowd)
 		each(len(replies), func(i int) {
 			var err error
-			if replies[i], err = postTo(b.base, shopToken, key, body); err != nil {
-				t.Error(err)
+			if replies[i], err = postTo(bases[i%len(bases)], shopToken, key, body); err != nil {
+				b.tb.Error(err)
 			}
 		})
 		if n, err := oneOutcome(replies); err != nil || n < 1 {
-			t.Fatalf("round %d: %d answered 201: %v", round, n, err)
+			b.tb.Fatalf("round %d: %d answered 201: %v", round, n, err)
 		}
 	}
-	if got := b.payments(); got != 100 || b.balance("x") != 100 {
-		t.Errorf("got %d payments and %d for x, want 100 and 100", got, b.balance("x"))
-	}
-	if most := b.server.door.db.pool.Stat().TotalConns(); most > defaultConnections {
-		t.Errorf("got %d connections, want at most %d", most, defaultConnections)
+	if got := b.payments(); got != rounds || b.balance("x") != rounds {
+		b.tb.Errorf("got %d payments and %d for x, want %d of each", got, b.balance("x"), rounds)
 	}
 	b.lawful()
 }
 
-// Two processes take the requests, and each is killed at random and started again. Every
-// key is sent until its answer is known.
+func TestPay_ProcessKilledAtRandom(t *testing.T) {
+	t.Parallel()
+	killAtRandom(t, 1)
+}
+
 func TestPay_TwoProcessesKilledAtRandom(t *testing.T) {
 	t.Parallel()
+	killAtRandom(t, 2)
+}
+
+// killAtRandom has processes take the requests, each of which is killed at random and
+// started again. Every key is sent until its answer is known.
+func killAtRandom(t *testing.T, processes int) {
+	t.Helper()
 	url := testkit.LedgerURL(t)
-	pool := openPool(t, url, 4)
-	b := &bundle{tb: t, url: url, pool: pool}
+	b := &bundle{tb: t, url: url, pool: openPool(t, url, 4)}
 	b.fund("shop:1", 1_000_000)
-	o := childOptions{URL: url, ClaimTTL: shortTTL, MaxConns: 8}
-	children := []*child{startChild(t, o), startChild(t, o)}
-	const rounds, callers = 100, 50
+	var children []*child
+	for range processes {
+		children = append(children, startChild(t, childOptions{URL: url, ClaimTTL: shortTTL, MaxConns: 8}))
+	}
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 
@@ -79,9 +108,9 @@ func TestPay_TwoProcessesKilledAtRandom(t *testing.T) {
 	})
 	for round := range rounds {
 		key, body := fmt.Sprint("k", round), payment("shop:1", "x", 1)
-		replies := make([]reply, callers)
-		each(callers, func(i int) {
-			r, err := postTo(children[i%2].base, shopToken, key, body)
+		replies := make([]reply, crowd)
+		each(crowd, func(i int) {
+			r, err := postTo(children[i%processes].base, shopToken, key, body)
 			if err != nil || r.code == http.StatusServiceUnavailable {
 				r = reply{code: http.StatusConflict, header: http.Header{"Retry-After": {"1"}}} // as good as
 			}
@@ -91,7 +120,7 @@ func TestPay_TwoProcessesKilledAtRandom(t *testing.T) {
 			t.Fatalf("round %d: %v", round, err)
 		}
 		if round%10 == 0 { // let some claims become stale, not all
-			late := untilPaid(t, children[round/10%2].base, key, body)
+			late := untilPaid(t, children[round/10%processes].base, key, body)
 			if _, err := oneOutcome(slices.Concat(replies, []reply{late})); err != nil {
 				t.Fatalf("round %d: %v", round, err)
 			}
@@ -125,13 +154,18 @@ func untilPaid(tb testing.TB, base, key, body string) reply {
 	return r
 }
 
-// postPatiently sends a payment again while its key is busy: on a machine that others use
-// too, even the lock for a new page of a table can take longer than 100 ms.
+// postPatiently sends a payment again while it is answered 503: on a machine that others
+// use too, even the lock for a new page of a table can take long. 409 for a key that nobody
+// else uses is wrong, unless a claim of an earlier try could not be given back.
 func postPatiently(base, key, body string) (reply, error) {
+	tried := false
 	for range 50 {
-		if r, err := postTo(base, shopToken, key, body); err != nil || r.code != http.StatusConflict {
+		r, err := postTo(base, shopToken, key, body)
+		again := r.code == http.StatusServiceUnavailable || tried && r.code == http.StatusConflict
+		if err != nil || !again {
 			return r, err
 		}
+		tried = true
 	}
 	return reply{}, errors.New("the key stayed busy")
 }

@@ -74,18 +74,20 @@ update idempotency_keys k
 returning k.attempt, k.claimed_at`
 
 // The work begins with the question whether the claim is still ours, and then keeps the
-// answer, for everybody to see if the rest of the transaction holds. It fails with 55P03
-// if the row is locked, and with 22012 if it is not ours any more. Beside the attempt it
-// asks for the time of the claim and for the request: a Postgres that crashed may have
-// lost a claim whose commit was not waited for, and with it the number it had given out.
-// The row is found once and then changed in its place: it is locked.
+// answer, for everybody to see if the rest of the transaction holds. It fails with 22012 if
+// the row is not ours any more, or is locked: then somebody is taking it over. It skips
+// what is locked instead of NOWAIT, whose error looks like that of a wait for any other
+// lock, such as that of the page by which a table grows. Beside the attempt it asks for the
+// time of the claim and for the request: a Postgres that crashed may have lost a claim
+// whose commit was not waited for, and with it the number it had given out. The row is
+// found once and then changed in its place: it is locked.
 const fencedAnswer = `
 with mine as materialized (
 	select ctid as place
 	  from idempotency_keys
 	 where client = $1 and key = $2 and attempt = $3 and claimed_at = $4 and fingerprint = $5
 	   and state = 'processing'
-	   for update nowait
+	   for update skip locked
 ), done as (
 	update idempotency_keys
 	   set state = 'done', response_code = $6, response_body = $7

@@ -43,8 +43,9 @@ const statusSucceeded = "succeeded"
 // errLostClaim says that the claim is somebody else's by now, or about to be.
 var errLostClaim = errors.New("the claim was taken over")
 
-// errBusyAccounts says that locks of the accounts were not had in time, again and again.
-var errBusyAccounts = errors.New("the accounts are busy")
+// errBusyLocks says that locks, of accounts or of whole tables, were not had in time, again
+// and again.
+var errBusyLocks = errors.New("the accounts or the tables are locked")
 
 // made is a payment that is about to happen.
 type made struct {
@@ -150,7 +151,7 @@ func judge(err error) verdict {
 	}
 	code := t.code()
 	switch {
-	case t.step == stepFence && (code == codeGuard || code == codeLockNotAvailable):
+	case t.step == stepFence && code == codeGuard:
 		return lostClaim
 	case t.step == stepTransfer && transfer.IsInsufficientFunds(t.err):
 		return poor

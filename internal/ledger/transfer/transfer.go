@@ -34,7 +34,7 @@ const source = "_payments"
 // rule is the rule of the entries of transfers.
 const rule = "payment"
 
-// queryTransfer inserts the two entries, sorted by effect key, and then adds to the two
+// Statement is what Queue adds. It inserts the two entries, sorted by effect key, and then adds to the two
 // balances, sorted by account: the order of locks that every program keeps. It is one
 // statement because a statement costs about 30 µs beside what it does (Postgres 15), and
 // the balances read from the entries so that they come second.
@@ -45,7 +45,7 @@ const rule = "payment"
 // below zero: facts of providers may take it there, and money coming in is no reason to
 // refuse.
 // Indexes: ledger_entries_effect_once, accounts_pkey.
-const queryTransfer = `
+const Statement = `
 with entries as (
 	insert into ledger_entries
 	       (applied_at, effect_key, payment_id, line,
@@ -110,7 +110,7 @@ func (t *Transfer) Queue(b *pgx.Batch) {
 	if strings.Compare(low, high) > 0 {
 		low, high, amount = t.To, t.From, t.Amount
 	}
-	b.Queue(queryTransfer, pgUUID(keys[first]), pgUUID(keys[second]), pgUUID(t.PaymentID), int32(first), int32(second),
+	b.Queue(Statement, pgUUID(keys[first]), pgUUID(keys[second]), pgUUID(t.PaymentID), int32(first), int32(second),
 		p.Account, p.Contra, p.Currency, p.Amount, p.Rule, p.Movement, t.OccurredAt, low, amount, t.From, high)
 }
 
