@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -50,10 +52,16 @@ const (
 type Value struct {
 	kind Kind
 	// text is the decoded string, or the literal of a number or bool.
-	text  string
+	text string
+	raw  []byte
+	// members are those of an array or object that has any.
+	members *members
+}
+
+// members are the values of an array, or of an object beside their keys.
+type members struct {
 	keys  []string
 	items []*Value
-	raw   []byte
 }
 
 // ParseJSON reads one JSON text strictly. It refuses bytes that are not UTF-8,
@@ -70,7 +78,9 @@ func ParseJSON(body []byte, limits Limits) (*Value, error) {
 	if len(body) == 0 {
 		return nil, fmt.Errorf("%w: the body is empty", ErrJSON)
 	}
-	p := parser{body: body, limits: limits, dec: jsontext.NewDecoder(bytes.NewBuffer(body))}
+	p := parsers.Get().(*parser)
+	defer p.release()
+	p.reset(body, limits)
 	v, err := p.value(0)
 	if err != nil {
 		return nil, err
@@ -81,23 +91,115 @@ func ParseJSON(body []byte, limits Limits) (*Value, error) {
 	return v, nil
 }
 
+// parser reads one text after another. The library checks the grammar, UTF-8 and
+// duplicate keys; the tree is made here, in few pieces: a webhook of 1 KiB has 50 values,
+// and each as an allocation of its own was a fifth of the receiver's work and three
+// fifths of the memory that it asked for (profile of `make bench ONLY=accept`: from 92
+// allocations and 4.7 µs for 870 bytes to 7 and 2.6 µs).
 type parser struct {
 	body   []byte
+	text   string // body, so that texts share one copy
 	limits Limits
 	dec    *jsontext.Decoder
+	in     *bytes.Buffer
 	tokens int
+
+	// items and keys are those of containers that are still open.
+	items []*Value
+	keys  []string
+	// What a text is made of; each is the rest of a piece.
+	values  []Value
+	places  []*Value
+	names   []string
+	holders []members
 }
 
-func (p *parser) token() (jsontext.Token, error) {
+var parsers = sync.Pool{New: func() any {
+	in := bytes.NewBuffer(nil)
+	return &parser{in: in, dec: jsontext.NewDecoder(in)}
+}}
+
+func (p *parser) reset(body []byte, limits Limits) {
+	p.body, p.text, p.limits, p.tokens = body, string(body), limits, 0
+	*p.in = *bytes.NewBuffer(body)
+	p.dec.Reset(p.in)
+}
+
+// maxKept is how many open values a parser keeps room for between two texts.
+const maxKept = 1024
+
+// release gives p back, with nothing of the text that it read.
+func (p *parser) release() {
+	in, dec, items, keys := p.in, p.dec, p.items, p.keys
+	*in = bytes.Buffer{}
+	dec.Reset(in)
+	if cap(items) > maxKept || cap(keys) > maxKept {
+		return // with room for the largest body, for ever
+	}
+	clear(items[:cap(items)])
+	clear(keys[:cap(keys)])
+	*p = parser{in: in, dec: dec, items: items[:0], keys: keys[:0]}
+	parsers.Put(p)
+}
+
+// newValue returns room for a value. The first piece is as large as the text suggests:
+// a value stands before a comma or the end of what holds it.
+func (p *parser) newValue() *Value {
+	if len(p.values) == 0 {
+		n := 64
+		if p.tokens <= 2 {
+			n = min(bytes.Count(p.body, []byte{','})+bytes.Count(p.body, []byte{'{'})+bytes.Count(p.body, []byte{'['})+1, 256)
+		}
+		p.values = make([]Value, n)
+	}
+	v := &p.values[0]
+	p.values = p.values[1:]
+	return v
+}
+
+// hold returns what was read since an array or object began as its members.
+func (p *parser) hold(items, keys int) *members {
+	n, k := len(p.items)-items, len(p.keys)-keys
+	if n == 0 {
+		return nil
+	}
+	if len(p.holders) == 0 {
+		p.holders = make([]members, 8)
+	}
+	m := &p.holders[0]
+	p.holders = p.holders[1:]
+	m.items, p.places = cut(p.places, p.items[items:])
+	m.keys, p.names = cut(p.names, p.keys[keys:])
+	p.items, p.keys = p.items[:len(p.items)-n], p.keys[:len(p.keys)-k]
+	return m
+}
+
+// cut copies list into piece, or into a new one if it is too small, and returns the copy
+// and the rest.
+func cut[T any](piece, list []T) (copied, rest []T) {
+	n := len(list)
+	if n == 0 {
+		return nil, piece
+	}
+	if len(piece) < n {
+		piece = make([]T, max(n, 64))
+	}
+	copy(piece, list)
+	return piece[:n:n], piece[n:]
+}
+
+// count counts a token that is about to be read.
+func (p *parser) count() error {
 	p.tokens++
 	if p.tokens > p.limits.MaxTokens {
-		return jsontext.Token{}, fmt.Errorf("%w: more than %d tokens", ErrJSON, p.limits.MaxTokens)
+		return fmt.Errorf("%w: more than %d tokens", ErrJSON, p.limits.MaxTokens)
 	}
-	t, err := p.dec.ReadToken()
-	if err == nil {
-		return t, nil
-	}
-	// The library's messages quote the text; a body's text belongs in no log.
+	return nil
+}
+
+// explain says where the text is wrong, and never what stands there: the library's
+// messages quote the text, which belongs in no log.
+func (p *parser) explain(err error) error {
 	why := "syntax error"
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
@@ -107,67 +209,117 @@ func (p *parser) token() (jsontext.Token, error) {
 	case strings.Contains(err.Error(), "UTF-8"), strings.Contains(err.Error(), "surrogate"):
 		why = "not UTF-8, or a lone surrogate"
 	}
-	return jsontext.Token{}, fmt.Errorf("%w: %s, near byte %d", ErrJSON, why, p.dec.InputOffset())
+	return fmt.Errorf("%w: %s, near byte %d", ErrJSON, why, p.dec.InputOffset())
+}
+
+// bracket reads one that opens or closes.
+func (p *parser) bracket() error {
+	if err := p.count(); err != nil {
+		return err
+	}
+	if _, err := p.dec.ReadToken(); err != nil {
+		return p.explain(err)
+	}
+	return nil
+}
+
+// scalar reads a value that is neither array nor object, or a key, and returns where it
+// stands.
+func (p *parser) scalar() (start, end int64, err error) {
+	if err := p.count(); err != nil {
+		return 0, 0, err
+	}
+	raw, err := p.dec.ReadValue()
+	if err != nil {
+		return 0, 0, p.explain(err)
+	}
+	end = p.dec.InputOffset()
+	return end - int64(len(raw)), end, nil
+}
+
+// unquote returns the text of the string that stands there.
+func (p *parser) unquote(start, end int64) (string, error) {
+	inner := p.text[start+1 : end-1]
+	if strings.IndexByte(inner, '\\') < 0 {
+		return inner, nil
+	}
+	text, err := jsontext.AppendUnquote(nil, p.body[start:end])
+	if err != nil {
+		return "", p.explain(err)
+	}
+	return string(text), nil
 }
 
 func (p *parser) value(depth int) (*Value, error) {
-	t, err := p.token()
+	kind := p.dec.PeekKind()
+	if kind == '{' || kind == '[' {
+		return p.container(kind, depth+1)
+	}
+	start, end, err := p.scalar()
 	if err != nil {
 		return nil, err
 	}
-	switch t.Kind() {
-	case '{', '[':
-		return p.container(t.Kind(), depth+1)
+	v := p.newValue()
+	switch kind {
 	case 'n':
-		return &Value{kind: KindNull, raw: p.behind(4)}, nil
+		v.kind = KindNull
 	case 't', 'f':
-		text := t.String()
-		return &Value{kind: KindBool, text: text, raw: p.behind(len(text))}, nil
+		v.kind = KindBool
 	case '0':
-		text := t.String()
-		return &Value{kind: KindNumber, text: text, raw: p.behind(len(text))}, nil
+		v.kind = KindNumber
 	default:
-		return &Value{kind: KindString, text: t.String()}, nil
+		v.kind = KindString
+		v.text, err = p.unquote(start, end)
+		return v, err
 	}
-}
-
-// behind returns the n bytes before the reader's place.
-func (p *parser) behind(n int) []byte {
-	end := p.dec.InputOffset()
-	return p.body[end-int64(n) : end : end]
+	v.raw = p.body[start:end:end]
+	if v.kind != KindNull {
+		v.text = p.text[start:end]
+	}
+	return v, nil
 }
 
 func (p *parser) container(open jsontext.Kind, depth int) (*Value, error) {
+	if err := p.bracket(); err != nil {
+		return nil, err
+	}
 	if depth > p.limits.MaxDepth {
 		return nil, fmt.Errorf("%w: nested deeper than %d", ErrJSON, p.limits.MaxDepth)
 	}
 	start := p.dec.InputOffset() - 1
-	v := &Value{kind: KindArray}
+	v := p.newValue()
+	v.kind = KindArray
 	if open == '{' {
 		v.kind = KindObject
 	}
-	for p.dec.PeekKind() != '}' && p.dec.PeekKind() != ']' {
+	items, keys := len(p.items), len(p.keys)
+	for kind := p.dec.PeekKind(); kind != '}' && kind != ']'; kind = p.dec.PeekKind() {
 		if open == '{' {
-			key, err := p.token()
+			from, to, err := p.scalar()
 			if err != nil {
 				return nil, err
 			}
-			v.keys = append(v.keys, key.String())
+			key, err := p.unquote(from, to)
+			if err != nil {
+				return nil, err
+			}
+			p.keys = append(p.keys, key)
 		}
 		item, err := p.value(depth)
 		if err != nil {
 			return nil, err
 		}
-		v.items = append(v.items, item)
+		p.items = append(p.items, item)
 	}
-	if _, err := p.token(); err != nil {
+	if err := p.bracket(); err != nil {
 		return nil, err
 	}
-	if foldedTwice(v.keys) {
+	if foldedTwice(p.keys[keys:]) {
 		return nil, fmt.Errorf("%w: two keys differ by case alone, before byte %d", ErrJSON, p.dec.InputOffset())
 	}
 	end := p.dec.InputOffset()
 	v.raw = p.body[start:end:end]
+	v.members = p.hold(items, keys)
 	return v, nil
 }
 
@@ -176,16 +328,47 @@ func foldedTwice(keys []string) bool {
 	if len(keys) < 2 {
 		return false
 	}
-	if len(keys) <= 8 {
-		for i, k := range keys {
-			for _, other := range keys[:i] {
-				if strings.EqualFold(k, other) {
-					return true
-				}
-			}
-		}
-		return false
+	if len(keys) > maxFolded/2 {
+		return foldedTwiceOfMany(keys)
 	}
+	// A table of the keys by hash, each at the first free place from there on: no
+	// allocation, where a map made half of the time of an object.
+	var table [maxFolded]uint8 // index of the key + 1
+	for i, k := range keys {
+		at := foldHash(k) % maxFolded
+		for table[at] != 0 {
+			if strings.EqualFold(keys[table[at]-1], k) {
+				return true
+			}
+			at = (at + 1) % maxFolded
+		}
+		table[at] = uint8(i + 1)
+	}
+	return false
+}
+
+const maxFolded = 128
+
+// foldHash is equal for keys that are equal under simple case folding.
+func foldHash(k string) uint32 {
+	for i := range len(k) {
+		if k[i] >= utf8.RuneSelf {
+			k = fold(k)
+			break
+		}
+	}
+	h := uint32(2166136261) // FNV-1a
+	for i := range len(k) {
+		c := k[i]
+		if 'a' <= c && c <= 'z' {
+			c -= 'a' - 'A' // what fold makes of it
+		}
+		h = (h ^ uint32(c)) * 16777619
+	}
+	return h
+}
+
+func foldedTwiceOfMany(keys []string) bool {
 	seen := make(map[string]struct{}, len(keys))
 	for _, k := range keys {
 		k = fold(k)
@@ -225,10 +408,20 @@ func (v *Value) Literal() (string, bool) {
 }
 
 // Items returns the values of an array or object, in the order of the text.
-func (v *Value) Items() []*Value { return v.items }
+func (v *Value) Items() []*Value {
+	if v.members == nil {
+		return nil
+	}
+	return v.members.items
+}
 
 // Keys returns the keys of an object, in the order of the text.
-func (v *Value) Keys() []string { return v.keys }
+func (v *Value) Keys() []string {
+	if v.members == nil {
+		return nil
+	}
+	return v.members.keys
+}
 
 // Raw returns the bytes of an object, array, number, bool or null as they stand in
 // the text; nil for a string.
@@ -236,9 +429,9 @@ func (v *Value) Raw() []byte { return v.raw }
 
 // Get returns the value of an object's key, nil if there is none.
 func (v *Value) Get(key string) *Value {
-	for i, k := range v.keys {
+	for i, k := range v.Keys() {
 		if k == key {
-			return v.items[i]
+			return v.members.items[i]
 		}
 	}
 	return nil
@@ -251,8 +444,7 @@ func (v *Value) With(key string, value *Value) *Value {
 		return v
 	}
 	with := *v
-	with.keys = append([]string{key}, v.keys...)
-	with.items = append([]*Value{value}, v.items...)
+	with.members = &members{append([]string{key}, v.Keys()...), append([]*Value{value}, v.Items()...)}
 	return &with
 }
 
@@ -263,10 +455,11 @@ func (v *Value) At(path Path) (*Value, bool) {
 		case KindObject:
 			v = v.Get(step.key)
 		case KindArray:
-			if step.index < 0 || step.index >= len(v.items) {
+			if items := v.Items(); step.index >= 0 && step.index < len(items) {
+				v = items[step.index]
+			} else {
 				return nil, false
 			}
-			v = v.items[step.index]
 		default:
 			return nil, false
 		}

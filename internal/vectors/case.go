@@ -1,12 +1,9 @@
 package vectors
 
 import (
-	"bufio"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -67,66 +64,6 @@ func (h *headerSet) UnmarshalJSON(text []byte) error {
 		return nil
 	}
 	return json.Unmarshal(text, (*[]string)(h))
-}
-
-// Read calls use with each case of r: the items of a JSON array, or JSON values one after
-// the other. It stops at the first error, of r or of use; what is wrong with one case
-// alone is an error of Judge.
-func Read(r io.Reader, use func(Case) error) error {
-	in := bufio.NewReader(r)
-	decoder := json.NewDecoder(in)
-	if first, err := firstByte(in); err != nil {
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		return fmt.Errorf("read cases: %w", err)
-	} else if first == '[' {
-		if _, err := decoder.Token(); err != nil {
-			return fmt.Errorf("read cases: %w", err)
-		}
-		for i := 0; decoder.More(); i++ {
-			if err := readOne(decoder, i, use); err != nil {
-				return err
-			}
-		}
-		if _, err := decoder.Token(); err != nil {
-			return fmt.Errorf("read cases: the list is not closed: %w", err)
-		}
-		return nil
-	}
-	for i := 0; ; i++ {
-		if err := readOne(decoder, i, use); err != nil {
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			return err
-		}
-	}
-}
-
-func readOne(decoder *json.Decoder, i int, use func(Case) error) error {
-	var text json.RawMessage
-	if err := decoder.Decode(&text); err != nil {
-		return fmt.Errorf("read case %d: %w", i, err)
-	}
-	var c Case
-	if err := json.Unmarshal(text, &c); err != nil {
-		c.err = fmt.Errorf("read case %d (%s): %w", i, c.ID, err)
-	}
-	return use(c)
-}
-
-// firstByte returns the first byte that is no white space, and leaves it.
-func firstByte(in *bufio.Reader) (byte, error) {
-	for {
-		b, err := in.ReadByte()
-		if err != nil {
-			return 0, err
-		}
-		if strings.IndexByte(" \t\r\n", b) < 0 {
-			return b, in.UnreadByte()
-		}
-	}
 }
 
 // request is the delivery of the case.

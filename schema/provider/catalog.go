@@ -107,6 +107,8 @@ func conditions(when []source.ConditionConfig) string {
 			parts = append(parts, c.Path+" is there")
 		case c.Absent:
 			parts = append(parts, c.Path+" is missing")
+		case c.Blank:
+			parts = append(parts, c.Path+" is missing or empty")
 		case len(c.Not) > 0:
 			parts = append(parts, c.Path+" is not "+strings.Join(c.Not, " or "))
 		default:

@@ -25,7 +25,9 @@ var cloudPaymentsTypes = []string{"check", "pay", "fail", "confirm", "refund", "
 // currency, the source's currency counts. The type in the address is not signed: what names a
 // payment that is refunded (PaymentTransactionId) goes to quarantine on the address of
 // payments, and what names none on that of refunds; and so does what failed, or is authorized
-// alone, where payments are confirmed. Notifications of test payments (TestMode) come to the
+// alone, where payments are confirmed. check, which comes before the payment, has the same
+// fields as pay, so of payments those of which nothing tells that they were made (a code of
+// the issuer, a token, a fee, a reference number) go to quarantine too. Notifications of test payments (TestMode) come to the
 // same address and count, unless livemode says otherwise; refunds have no TestMode, so with it
 // they go to quarantine. Amounts are decimals in units of the currency.
 var _ = register(source.Definition{
@@ -34,7 +36,8 @@ var _ = register(source.Definition{
 		Scheme: source.SchemeCloudPayments, Header: "Content-Hmac",
 		BodyAuthenticated: true,
 	},
-	Methods: []string{http.MethodPost, http.MethodGet},
+	Methods:   []string{http.MethodPost, http.MethodGet},
+	Addresses: cloudPaymentsAddresses(),
 	Event: source.EventConfig{
 		Body: source.BodyAny,
 		Time: at("DateTime"), TimeFormat: source.FormatDateTime,
@@ -53,6 +56,9 @@ var _ = register(source.Definition{
 		if eventType == "refund" {
 			set(cloudPaymentsRefunded, eventID)
 		}
+		if eventType == "pay" || eventType == "confirm" {
+			set(cloudPaymentsMade[0], "A1B2C3")
+		}
 		return url.Values{"type": {eventType}}.Encode()
 	},
 	Live:    source.LiveFlag{Paths: []string{"TestMode"}, Live: []string{"0", "false", "False"}, Test: []string{"1", "true", "True"}},
@@ -69,6 +75,9 @@ var _ = register(source.Definition{
 	}, {
 		Key: "not_confirmed", Type: []string{"confirm"}, When: []source.ConditionConfig{is("Status", "Authorized", "Declined", "Cancelled")},
 		Unclear: cloudPaymentsAddress,
+	}, {
+		Key: "not_made", Type: []string{"pay", "confirm"}, When: cloudPaymentsUnmade(),
+		Unclear: "whether it was made: it holds nothing that the question before a payment (check) does not hold too",
 	}, {
 		Key: "not_a_refund", Type: []string{"refund"}, When: []source.ConditionConfig{absent(cloudPaymentsRefunded)},
 		Unclear: cloudPaymentsAddress,
@@ -94,7 +103,28 @@ var _ = register(source.Definition{
 // cloudPaymentsRefunded is in refunds alone, and in all of them: the payment's number.
 const cloudPaymentsRefunded = "PaymentTransactionId"
 
+// cloudPaymentsMade are fields that exist when a payment was made and not before. From
+// memory, not verified: that one of them is in every notification of a payment.
+var cloudPaymentsMade = []string{"AuthCode", "Token", "TotalFee", "Rrn"}
+
+// cloudPaymentsUnmade holds where none of them is there, of what no other rule holds back.
+func cloudPaymentsUnmade() []source.ConditionConfig {
+	when := []source.ConditionConfig{not("Status", "Authorized", "Declined", "Cancelled")}
+	for _, field := range cloudPaymentsMade {
+		when = append(when, blank(field))
+	}
+	return when
+}
+
 const cloudPaymentsAddress = "what it is: the parameter type of its address and its fields differ; see which address is registered for which"
+
+func cloudPaymentsAddresses() []string {
+	out := make([]string, len(cloudPaymentsTypes))
+	for i, kind := range cloudPaymentsTypes {
+		out[i] = "type=" + kind
+	}
+	return out
+}
 
 func cloudPaymentsType(d source.Delivery) (string, error) {
 	query, err := url.ParseQuery(d.Query)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"hookledger/schema"
 	"hookledger/schema/provider"
 )
 
@@ -45,9 +46,32 @@ func TestCloudPayments_AnotherAddressMovesNoMoney(t *testing.T) {
 		{file: "pay.form", query: "type=refund"},
 		{file: "pay_authorized.form", query: "type=confirm"},
 		{file: "fail.form", query: "type=pay"},
+		{file: "check.form", query: "type=pay"},
+		{file: "check.form", query: "type=confirm"},
 	} {
 		if got := f.describe(t, s, "cloudpayments"); len(got) != 1 || !strings.HasSuffix(got[0], "quarantine unclear_movement") {
 			t.Errorf("%s?%s: got %v, want quarantine", f.file, f.query, got)
+		}
+	}
+}
+
+// What tells a payment from the question before it is a field that nobody has before it.
+func TestCloudPayments_APaymentShowsThatItWasMade(t *testing.T) {
+	t.Parallel()
+	s := cloudPaymentsSource(t, "")
+	const body = `{"TransactionId":9,"Amount":"1.00","Currency":"RUB","AccountId":"a","Status":"Completed","OperationType":"Payment"FIELD}`
+	for field, want := range map[string]string{
+		``: "quarantine unclear_movement", `,"AuthCode":""`: "quarantine unclear_movement", `,"Token":null`: "quarantine unclear_movement",
+		`,"AuthCode":"A1B2C3"`: "+100 RUB a payment 9", `,"Token":"tk_1"`: "+100 RUB a payment 9", `,"TotalFee":0`: "+100 RUB a payment 9", `,"Rrn":"1"`: "+100 RUB a payment 9",
+	} {
+		d := provider.Delivery{Query: "type=confirm", Header: map[string][]string{"Content-Type": {"application/json"}}, Body: []byte(strings.Replace(body, "FIELD", field, 1))}
+		items, err := s.Identify(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := s.Map(&schema.Event{Source: "x", ID: items[0].ID, Type: items[0].Type, ContentType: items[0].ContentType, Body: items[0].Body})
+		if got := describe(m, err); got != want {
+			t.Errorf("%s: got %s, want %s", field, got, want)
 		}
 	}
 }

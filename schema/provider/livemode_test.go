@@ -30,7 +30,7 @@ var flaggedDeliveries = map[string]flagged{
 		live: `"live":"true",`, test: `"live":"false",`, missing: "quarantine"},
 	"adyen-platform": {body: `{FLAG"type":"balancePlatform.transfer.updated","data":{"id":"T1","sequenceNumber":1,"status":"booked","direction":"incoming","amount":{"value":1,"currency":"EUR"},"balanceAccount":{"id":"a"}}}`,
 		live: `"environment":"live",`, test: `"environment":"test",`, missing: "quarantine"},
-	"cloudpayments": {query: "type=pay", form: "TransactionId=1&Amount=1.00&Currency=RUB&AccountId=a&Status=CompletedFLAG",
+	"cloudpayments": {query: "type=pay", form: "TransactionId=1&Amount=1.00&Currency=RUB&AccountId=a&Status=Completed&AuthCode=1FLAG",
 		live: "&TestMode=0", test: "&TestMode=1", missing: "quarantine"},
 	"lemonsqueezy": {body: `{"meta":{FLAG"event_name":"order_created","custom_data":{"account_id":"a"}},"data":{"id":"1","attributes":{"status":"paid","total":1,"currency":"USD"}}}`,
 		live: `"test_mode":false,`, test: `"test_mode":true,`, missing: "quarantine"},

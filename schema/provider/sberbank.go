@@ -77,11 +77,8 @@ var _ = register(source.Definition{
 		Amount: "amount", Unit: source.UnitMinor, Currency: at("currency"), Direction: credits,
 		Movement: "mdOrder",
 	}, {
-		Key: "refund_undated", Type: []string{"refunded"}, When: []source.ConditionConfig{is("status", "1"), absent("callbackCreationDate")},
-		Unclear: sberbankUndated,
-	}, {
-		Key: "refund_undated_empty", Type: []string{"refunded"}, When: []source.ConditionConfig{is("status", "1"), is("callbackCreationDate", "")},
-		Unclear: sberbankUndated,
+		Key: "refund_undated", Type: []string{"refunded"}, When: []source.ConditionConfig{is("status", "1"), blank("callbackCreationDate")},
+		Unclear: "without callbackCreationDate, which the bank sends on request, it cannot be told from another refund of the same amount",
 	}, {
 		Type: []string{"refunded"}, When: []source.ConditionConfig{is("status", "1")},
 		Amount: "operationRefundedAmount", Unit: source.UnitMinor, Currency: at("currency"), Direction: debits,
@@ -95,5 +92,3 @@ var _ = register(source.Definition{
 	}},
 	Ignored: []source.Note{{Types: []string{"bindingCreated", "bindingActivityChanged"}, Why: "no money moves"}},
 })
-
-const sberbankUndated = "without callbackCreationDate, which the bank sends on request, it cannot be told from another refund of the same amount"

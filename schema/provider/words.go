@@ -41,6 +41,11 @@ func absent(path string) source.ConditionConfig {
 	return source.ConditionConfig{Path: path, Absent: true}
 }
 
+// blank holds where there is nothing at path, or an empty text.
+func blank(path string) source.ConditionConfig {
+	return source.ConditionConfig{Path: path, Blank: true}
+}
+
 // word returns the text or the whole number at path.
 func word(v *schema.Value, path string) (string, error) {
 	at, ok := v.At(schema.MustPath(path))

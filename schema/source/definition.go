@@ -50,6 +50,9 @@ type Definition struct {
 	// set, each with an example.
 	Account  []string
 	Required map[string]string
+	// Addresses are the queries with which the source's URL is registered, where one alone
+	// will not do.
+	Addresses []string
 	// NoCurrency says that events do not name their currency, so that the configuration
 	// has to.
 	NoCurrency bool

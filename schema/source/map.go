@@ -117,6 +117,12 @@ func (c *condition) holds(root *schema.Value) bool {
 		return there
 	case c.absent:
 		return !there
+	case c.blank:
+		if !there {
+			return true
+		}
+		text, single := v.Literal()
+		return single && text == ""
 	case !there:
 		return len(c.not) > 0
 	}

@@ -56,9 +56,11 @@ type ConditionConfig struct {
 	// not. Where there is nothing at Path, Is does not hold and Not does.
 	Is  []string `yaml:"is,omitempty"`
 	Not []string `yaml:"not,omitempty"`
-	// Present holds if there is something at Path, Absent if there is nothing.
+	// Present holds if there is something at Path, Absent if there is nothing, Blank if there
+	// is nothing or an empty text.
 	Present bool `yaml:"present,omitempty"`
 	Absent  bool `yaml:"absent,omitempty"`
+	Blank   bool `yaml:"blank,omitempty"`
 }
 
 // StatusConfig is a rule that reads the status of an object.

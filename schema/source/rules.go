@@ -20,9 +20,9 @@ const (
 )
 
 type condition struct {
-	path            schema.Path
-	is, not         []string
-	present, absent bool
+	path                   schema.Path
+	is, not                []string
+	present, absent, blank bool
 }
 
 type direction struct {
@@ -188,6 +188,7 @@ func exclusive(a, b []condition) bool {
 				continue
 			}
 			apart := len(x.is) > 0 && len(y.is) > 0 && !slices.ContainsFunc(x.is, func(w string) bool { return slices.Contains(y.is, w) })
+			apart = apart || x.blank && len(y.is) > 0 && !slices.Contains(y.is, "") || y.blank && len(x.is) > 0 && !slices.Contains(x.is, "")
 			if apart || x.absent && (y.present || len(y.is) > 0) || y.absent && (x.present || len(x.is) > 0) {
 				return true
 			}
@@ -255,15 +256,15 @@ func newConditions(key string, list []ConditionConfig, p *Problems) []condition 
 	for i, c := range list {
 		at := fmt.Sprintf("%s[%d]", key, i)
 		set := 0
-		for _, is := range []bool{len(c.Is) > 0, len(c.Not) > 0, c.Present, c.Absent} {
+		for _, is := range []bool{len(c.Is) > 0, len(c.Not) > 0, c.Present, c.Absent, c.Blank} {
 			if is {
 				set++
 			}
 		}
 		if set != 1 {
-			p.Add(at, "needs exactly one of is (the values for which the condition holds), not, present and absent")
+			p.Add(at, "needs exactly one of is (the values for which the condition holds), not, present, absent and blank")
 		}
-		out = append(out, condition{path: newPath(at+".path", c.Path, p), is: c.Is, not: c.Not, present: c.Present, absent: c.Absent})
+		out = append(out, condition{path: newPath(at+".path", c.Path, p), is: c.Is, not: c.Not, present: c.Present, absent: c.Absent, blank: c.Blank})
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -29,6 +30,14 @@ type Source struct {
 }
 
 var namePattern = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
+
+// CheckName returns what is wrong with the name of a source.
+func CheckName(name string) error {
+	if !namePattern.MatchString(name) {
+		return errors.New(nameRule)
+	}
+	return nil
+}
 
 const nameRule = "must match " + `^[a-z][a-z0-9_-]{0,62}$`
 

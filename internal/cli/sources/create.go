@@ -1,9 +1,11 @@
 package sources
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"maps"
+	neturl "net/url"
 	"slices"
 	"strings"
 
@@ -32,13 +34,21 @@ sources: of the configuration, and register the URL in it with the provider.`,
 			if name == "" {
 				name = d.Name
 			}
+			if err := source.CheckName(name); err != nil {
+				return app.Usage(fmt.Errorf("--name %w", err))
+			}
+			if err := checkURL(url); err != nil {
+				return app.Usage(fmt.Errorf("--url %w", err))
+			}
 			text := Template(d, name, strings.TrimSuffix(url, "/"))
 			out := struct {
 				Name     string `json:"name"`
 				Provider string `json:"provider"`
-				URL      string `json:"url"`
-				YAML     string `json:"yaml"`
-			}{name, d.Name, address(url, name), text}
+				// URL is where the source is; URLs are what is registered.
+				URL  string   `json:"url"`
+				URLs []string `json:"urls"`
+				YAML string   `json:"yaml"`
+			}{name, d.Name, address(url, name), addresses(d, url, name), text}
 			return a.Print("sources-new", out, func(w io.Writer) error {
 				_, err := io.WriteString(w, text)
 				return err
@@ -55,12 +65,41 @@ const placeholder = "https://YOUR-HOST"
 
 func address(url, name string) string { return strings.TrimSuffix(url, "/") + "/webhooks/" + name }
 
+// checkURL refuses what no provider can be given, and what would not stay in its line.
+func checkURL(text string) error {
+	u, err := neturl.Parse(text)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" ||
+		strings.ContainsAny(text, " #'\"<>\\") {
+		return errors.New("is where the receiver is reached, such as https://pay.example.com, without user, query and fragment")
+	}
+	return nil
+}
+
+// addresses are the URLs to register with a provider.
+func addresses(d *source.Definition, url, name string) []string {
+	if len(d.Addresses) == 0 {
+		return []string{address(url, name)}
+	}
+	var out []string
+	for _, query := range d.Addresses {
+		out = append(out, address(url, name)+"?"+query)
+	}
+	return out
+}
+
 // Template is the configuration of a source of a provider, an item of the list sources:.
 func Template(d *source.Definition, name, url string) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 
-	line("  # Register this URL with %s: %s", d.Name, address(url, name))
+	if urls := addresses(d, url, name); len(urls) == 1 {
+		line("  # Register this URL with %s: %s", d.Name, urls[0])
+	} else {
+		line("  # Register with %s one URL for each kind of notification it is to send:", d.Name)
+		for _, u := range urls {
+			line("  #   %s", u)
+		}
+	}
 	line("  - name: %s", name)
 	line("    provider: %s", d.Name)
 	if !d.Signature.Secretless() {
