@@ -128,8 +128,8 @@ func (r *Replaying) moved(partition int32, next int64, counts Counts) []arg {
 	return args
 }
 
-// Pass moves r to next of partition without a batch, and adds r.Skipped. It is also how a
-// replay shows that it is alive. It fails with ErrReplayTaken.
+// Pass moves r to next of partition without a batch, and adds r.Skipped. Asked twice, as
+// after a COMMIT whose answer was lost, it does it once. It fails with ErrReplayTaken.
 func (l *Ledger) Pass(ctx context.Context, r *Replaying, partition int32, next int64) error {
 	conn, err := l.pool.Acquire(ctx)
 	if err != nil {
@@ -137,19 +137,22 @@ func (l *Ledger) Pass(ctx context.Context, r *Replaying, partition int32, next i
 	}
 	t := &transaction{conn: conn}
 	defer t.end(ctx)
-	moved := false
-	err = t.trip(ctx, call{query: queryMoveReplay, args: r.moved(partition, next, r.Skipped), row: func([][]byte) error {
-		moved = true
+	position, check := r.lock(partition, next-1)
+	if err := t.trip(ctx, call{query: queryBegin}, call{query: querySettings, args: l.settings}, position); err != nil {
+		return err
+	}
+	switch err := check(); {
+	case errors.Is(err, ErrPositionMoved):
+		r.Skipped = Counts{} // it stands there already
 		return nil
-	}})
-	switch {
 	case err != nil:
 		return err
-	case !moved:
-		return ErrReplayTaken
 	}
-	r.Skipped = Counts{}
-	return nil
+	err = t.trip(ctx, call{query: queryMoveReplay, args: r.moved(partition, next, r.Skipped)}, call{query: queryNoTimeout}, call{query: queryCommit})
+	if err == nil {
+		r.Skipped = Counts{}
+	}
+	return err
 }
 
 // Totals adds up moves by currency, sorted.
@@ -174,7 +177,7 @@ select partition, next_offset
    for no key update`}
 
 // queryMoveReplay moves the replay to $4 of partition $3 and adds counts, the columns in
-// the order of Outcomes.
+// the order of Outcomes. The row is locked.
 // Index: replays_pkey.
 var queryMoveReplay = query{"move replay", `
 update replays

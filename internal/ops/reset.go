@@ -57,7 +57,7 @@ func PlanReset(ctx context.Context, cl *kgo.Client, group, topic string, target 
 	}
 	var at map[int32]int64
 	if !target.Time.IsZero() {
-		if at, err = offsetsAt(ctx, cl, topic, target.Time); err != nil {
+		if at, err = OffsetsAt(ctx, cl, topic, target.Time); err != nil {
 			return nil, err
 		}
 	}
@@ -88,7 +88,9 @@ func PlanReset(ctx context.Context, cl *kgo.Client, group, topic string, target 
 	return moves, nil
 }
 
-func offsetsAt(ctx context.Context, cl *kgo.Client, topic string, t time.Time) (map[int32]int64, error) {
+// OffsetsAt returns, for each partition of topic, the offset of the first record received
+// at or after t, or the end of the log.
+func OffsetsAt(ctx context.Context, cl *kgo.Client, topic string, t time.Time) (map[int32]int64, error) {
 	listed, err := kadm.NewClient(cl).ListOffsetsAfterMilli(ctx, t.UnixMilli(), topic)
 	if err == nil {
 		err = listed.Error()

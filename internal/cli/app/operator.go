@@ -2,6 +2,7 @@ package app
 
 import (
 	"errors"
+	"fmt"
 	"os/user"
 	"strings"
 
@@ -38,4 +39,13 @@ func (s *Signed) Complete(dryRun bool) error {
 		s.By = Operator()
 	}
 	return nil
+}
+
+// RightsError says which role is missing, if Postgres refused for want of one.
+func RightsError(err error) error {
+	var pg interface{ SQLState() string }
+	if errors.As(err, &pg) && pg.SQLState() == "42501" {
+		return fmt.Errorf("%w: grant the user of database.url hookledger_operator to repair, hookledger_reader to look", err)
+	}
+	return err
 }

@@ -64,7 +64,7 @@ func printEntries(w io.Writer, entries []entry) error {
 	}
 	t := console.NewTable(columns...).Indent("  ")
 	for _, e := range entries {
-		row := []string{fmt.Sprint(e.EntryID), e.AccountID, console.Amount(e.Amount, e.Currency), e.Contra, e.cause(), e.Rule, shortTime(e.AppliedAt)}
+		row := []string{fmt.Sprint(e.EntryID), e.AccountID, console.Amount(e.Amount, e.Currency), e.Contra, e.cause(), e.Rule, console.ShortTime(e.AppliedAt)}
 		if running {
 			row = append(row, console.Amount(*e.Balance, e.Currency))
 		}
@@ -84,16 +84,4 @@ func (e entry) cause() string {
 		return "amendment " + *e.AmendmentID
 	}
 	return "-"
-}
-
-// shortTime is a time of JSON as tables show it.
-func shortTime(s *string) string {
-	if s == nil {
-		return "-"
-	}
-	t, err := time.Parse(time.RFC3339Nano, *s)
-	if err != nil {
-		return *s
-	}
-	return console.Time(t)
 }

@@ -130,7 +130,7 @@ listed; their entries are, by ` + "`hookledger accounts show`" + `.`,
 				t := console.NewTable("source", "event", "type", "outcome", "partition>", "offset>", "received", "processed")
 				for _, e := range out.Events {
 					t.Row(e.Source, e.EventID, e.Type, e.Outcome, fmt.Sprint(e.Partition), fmt.Sprint(e.Offset),
-						shortTime(e.ReceivedAt), shortTime(e.ProcessedAt))
+						console.ShortTime(e.ReceivedAt), console.ShortTime(e.ProcessedAt))
 				}
 				if err := t.Write(w); err != nil {
 					return err

@@ -61,9 +61,9 @@ func printLife(w io.Writer, l life) error {
 	if e := l.Event; e != nil {
 		t.Row("type", e.Type)
 		t.Row("outcome", e.Outcome)
-		t.Row("occurred", shortTime(e.OccurredAt))
-		t.Row("received", shortTime(e.ReceivedAt))
-		t.Row("processed", shortTime(e.ProcessedAt))
+		t.Row("occurred", console.ShortTime(e.OccurredAt))
+		t.Row("received", console.ShortTime(e.ReceivedAt))
+		t.Row("processed", console.ShortTime(e.ProcessedAt))
 		t.Row("sha256", e.BodySHA256)
 	} else {
 		t.Row("outcome", orDash(l.Outcome))
@@ -85,15 +85,15 @@ func printLife(w io.Writer, l life) error {
 	decisions := console.NewTable("number>", "record", "because", "since", "resolved")
 	for _, c := range l.Conflicts {
 		decisions.Row(fmt.Sprintf("c%d", c.ConflictID), fmt.Sprintf("%d@%d", c.Partition, c.Offset), "conflict",
-			shortTime(c.SeenAt), resolved(c.Resolution, c.ResolvedBy, c.ResolvedReason))
+			console.ShortTime(c.SeenAt), resolved(c.Resolution, c.ResolvedBy, c.ResolvedReason))
 	}
 	for _, q := range l.Quarantined {
 		decisions.Row(fmt.Sprint(q.ID), fmt.Sprintf("%d@%d", q.Partition, q.Offset), q.Reason+": "+q.Detail,
-			shortTime(q.QuarantinedAt), resolved(q.Resolution, q.ResolvedBy, q.ResolvedReason))
+			console.ShortTime(q.QuarantinedAt), resolved(q.Resolution, q.ResolvedBy, q.ResolvedReason))
 	}
 	amendments := console.NewTable("amendment", "kind", "by", "at", "reason")
 	for _, m := range l.Amendments {
-		amendments.Row(m.AmendmentID, m.Kind, m.AmendedBy, shortTime(m.AmendedAt), m.Reason)
+		amendments.Row(m.AmendmentID, m.Kind, m.AmendedBy, console.ShortTime(m.AmendedAt), m.Reason)
 	}
 	for _, t := range []*console.Table{decisions, amendments} {
 		if t.Len() == 0 {
@@ -116,7 +116,7 @@ func printRecord(w io.Writer, r record) error {
 	}
 	line := fmt.Sprintf("\nrecord %s/%d@%d of the %s", console.Safe(r.Topic), r.Partition, r.Offset, of)
 	if r.Time != nil {
-		line += ", " + shortTime(r.Time)
+		line += ", " + console.ShortTime(r.Time)
 	}
 	if r.Missing != nil {
 		line += ": " + console.Safe(*r.Missing)

@@ -91,3 +91,15 @@ func JSONTime(t time.Time) *string {
 	s := t.UTC().Format(time.RFC3339Nano)
 	return &s
 }
+
+// ShortTime writes a time of JSON as Time does.
+func ShortTime(s *string) string {
+	if s == nil {
+		return "-"
+	}
+	t, err := time.Parse(time.RFC3339Nano, *s)
+	if err != nil {
+		return *s
+	}
+	return Time(t)
+}

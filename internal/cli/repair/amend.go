@@ -107,7 +107,7 @@ in Kafka to read the topic.`,
 			}
 			done, err := amend.Amend(c.Context(), pool, r)
 			if err != nil {
-				return rightsError(err)
+				return app.RightsError(err)
 			}
 			out := newAmendAnswer(&r, &done)
 			return a.Print("events-amend", out, func(w io.Writer) error { return out.print(w) })

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -111,7 +110,7 @@ func printIncidents(w io.Writer, list []incident) error {
 				seen += ": " + *i.AcknowledgedReason
 			}
 		}
-		t.Row(strconv.FormatInt(i.IncidentID, 10), i.Severity, i.Kind, i.where(), shortTime(i.RaisedAt), seen, i.words())
+		t.Row(strconv.FormatInt(i.IncidentID, 10), i.Severity, i.Kind, i.where(), console.ShortTime(i.RaisedAt), seen, i.words())
 	}
 	return t.Write(w)
 }
@@ -270,14 +269,5 @@ func withDatabase(ctx context.Context, a *app.App, command string, f func(contex
 		return err
 	}
 	defer pool.Close()
-	return rightsError(f(ctx, pool))
-}
-
-// rightsError names the role that a command needs, if Postgres refused for want of rights.
-func rightsError(err error) error {
-	var pg interface{ SQLState() string }
-	if errors.As(err, &pg) && pg.SQLState() == "42501" {
-		return fmt.Errorf("%w: grant the user of database.url hookledger_operator to repair, hookledger_reader to look", err)
-	}
-	return err
+	return app.RightsError(f(ctx, pool))
 }

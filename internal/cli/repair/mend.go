@@ -161,14 +161,14 @@ func mend(ctx context.Context, a *app.App, command string, args []string, f filt
 	}
 	// What was done is told even if the next one failed.
 	if err != nil && len(out.Results) == 0 {
-		return rightsError(err)
+		return app.RightsError(err)
 	}
 	if printErr := a.Print("quarantine-"+command, out, func(w io.Writer) error { return out.print(w, command) }); printErr != nil {
 		return printErr
 	}
 	switch {
 	case err != nil:
-		return rightsError(err)
+		return app.RightsError(err)
 	case out.Stay > 0 && !d.DryRun:
 		return fmt.Errorf("%d of %d are held as before: mend what the reason says, then retry", out.Stay, len(out.Results))
 	}

@@ -149,7 +149,7 @@ func (l *listAnswer) print(w io.Writer) error {
 	t := console.NewTable("number>", "source", "event", "record", "reason", "since", "resolved", "detail")
 	for _, list := range [][]held{l.Quarantined, l.conflicts} {
 		for _, h := range list {
-			t.Row(h.number(), text(h.Source), text(h.EventID), h.place(), h.Reason, shortTime(h.QuarantinedAt), h.resolved(), h.Detail)
+			t.Row(h.number(), text(h.Source), text(h.EventID), h.place(), h.Reason, console.ShortTime(h.QuarantinedAt), h.resolved(), h.Detail)
 		}
 	}
 	if _, err := fmt.Fprintln(w); err != nil {

@@ -108,10 +108,10 @@ func (s *showAnswer) print(w io.Writer) error {
 		t.Row("type", *s.Type)
 	}
 	t.Row("record", s.place())
-	t.Row("time", shortTime(s.RecordTime))
+	t.Row("time", console.ShortTime(s.RecordTime))
 	t.Row("reason", s.Reason)
 	t.Row("detail", orDash(s.Detail))
-	t.Row("held since", shortTime(s.QuarantinedAt))
+	t.Row("held since", console.ShortTime(s.QuarantinedAt))
 	t.Row("resolved", s.resolved())
 	t.Row("sha256", s.BodySHA256)
 	if s.FirstBodySHA256 != nil {

@@ -29,7 +29,7 @@ const incidentReset = "replay_reset"
 
 // Command makes `hookledger replay`.
 func Command(a *app.App) *cobra.Command {
-	c := app.Group("replay", "Have events applied again", reset(a))
+	c := app.Group("replay", "Have events applied again", plan(a), run(a), reset(a), list(a), show(a))
 	c.Long = `Have events applied again. What was applied before moves nothing: a replay is safe at
 any time, and is how events that were ignored under an older mapping get their money.`
 	return c

@@ -1,0 +1,43 @@
+package replay
+
+import (
+	"context"
+
+	"hookledger/internal/broker"
+	"hookledger/internal/cli/app"
+	"hookledger/internal/config"
+	"hookledger/internal/ledger"
+	core "hookledger/internal/ops/replay"
+	"hookledger/schema/provider"
+)
+
+// withReplayer gives f what plans and runs need: Kafka, Postgres and today's mapping.
+func withReplayer(ctx context.Context, a *app.App, f func(context.Context, *core.Replayer, *config.Loaded) error) error {
+	cfg, err := a.Config()
+	if err != nil {
+		return err
+	}
+	if err := cfg.RequireSources(); err != nil {
+		return err
+	}
+	set, err := provider.NewSet(cfg.Sources)
+	if err != nil {
+		return app.Usage(err)
+	}
+	pool, err := a.OpenDatabase(ctx, cfg, "replay")
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	cl, err := broker.Open(cfg.Kafka, a.Quiet())
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	bar := a.NewProgress()
+	defer bar.Clear()
+	return f(ctx, &core.Replayer{
+		Client: cl, Options: broker.Options(cfg.Kafka, a.Quiet()), Group: cfg.Kafka.Group, Topic: cfg.Kafka.Topic,
+		Store: &core.Store{Pool: pool}, Books: ledger.New(pool, set.Map, ledger.Options{}), Mapper: set.Map, Progress: bar.Update,
+	}, cfg)
+}
