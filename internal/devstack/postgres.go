@@ -34,6 +34,9 @@ type PostgresOptions struct {
 	Dir string
 	// Port on 127.0.0.1. Zero takes a free one.
 	Port int
+	// Major is the major version to run, such as 15; it is downloaded if it is not here.
+	// Zero takes what the data in Dir was made by, else the newest that is here.
+	Major int
 	// Throwaway trades durability for speed: commits are lost when the
 	// machine stops, though not when Postgres alone is killed. For tests.
 	Throwaway bool
@@ -91,7 +94,7 @@ func (p *Postgres) start(ctx context.Context, acc account, opts PostgresOptions)
 		return err
 	}
 	var err error
-	if c.bin, err = chooseBinaries(ctx, acc, c.data(), opts.Log); err != nil {
+	if c.bin, err = chooseBinaries(ctx, acc, c.data(), opts.Major, opts.Log); err != nil {
 		return err
 	}
 	p.bin = c.bin
@@ -119,21 +122,18 @@ func (p *Postgres) start(ctx context.Context, acc account, opts PostgresOptions)
 	return nil
 }
 
-// chooseBinaries finds binaries that fit the data, or any when there is none.
-func chooseBinaries(ctx context.Context, acc account, data string, log func(string)) (binaries, error) {
+// chooseBinaries finds binaries that fit the data, or the major version given when there
+// is none; 0 takes any.
+func chooseBinaries(ctx context.Context, acc account, data string, major int, log func(string)) (binaries, error) {
 	want := clusterMajor(data)
+	if want != 0 && major != 0 && want != major {
+		return binaries{}, fmt.Errorf("the cluster in %s was made by Postgres %d and cannot be run by %d: choose another folder", data, want, major)
+	}
+	want = max(want, major)
 	if b, ok := findBinaries(ctx, acc, want); ok {
 		return b, nil
 	}
-	b, err := downloadBinaries(ctx, acc, log)
-	if err != nil {
-		return binaries{}, err
-	}
-	if want != 0 && b.major != want {
-		return binaries{}, fmt.Errorf("the cluster in %s was made by Postgres %d, which is not installed any more: "+
-			"install it again or start over with an empty folder", data, want)
-	}
-	return b, nil
+	return download.binaries(ctx, acc, want, log)
 }
 
 func choosePort(port int) (int, error) {

@@ -27,6 +27,10 @@
 //	NewProxy                a TCP proxy that stalls, resets and cuts
 //	Eventually              polls with a deadline, instead of a sleep
 //
+// HOOKLEDGER_TEST_POSTGRES names the major version of Postgres, and
+// HOOKLEDGER_TEST_POOLER=transaction puts PgBouncer before the shared cluster:
+// `make test-postgres` runs the suites that matter on both.
+//
 // # Failure modes
 //
 //   - Apache Kafka needs Java and its jars in .cache/kafka, which `make test`

@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -13,16 +14,23 @@ const pollEvery = 20 * time.Millisecond
 // least once, and on the test's goroutine.
 func Eventually(tb testing.TB, within time.Duration, check func() error) {
 	tb.Helper()
+	if err := eventually(within, check); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// eventually is Eventually where there is no test.
+func eventually(within time.Duration, check func() error) error {
 	deadline := time.Now().Add(within)
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for {
 		err := check()
 		if err == nil {
-			return
+			return nil
 		}
 		if time.Now().After(deadline) {
-			tb.Fatalf("not within %s: %v", within, err)
+			return fmt.Errorf("not within %s: %w", within, err)
 		}
 		<-tick.C
 	}

@@ -3,7 +3,9 @@ package testkit
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -17,21 +19,46 @@ import (
 // startWithin bounds starting and stopping a server.
 const startWithin = time.Minute
 
+// downloadWithin bounds starting one that may have to be downloaded first.
+const downloadWithin = 5 * time.Minute
+
+// PostgresEnv names the major version of Postgres to test on, such as 18, downloaded if
+// it is not installed. Without it the newest that is installed is used.
+const PostgresEnv = "HOOKLEDGER_TEST_POSTGRES"
+
+// postgresMajor is what PostgresEnv says, 0 if nothing.
+func postgresMajor() (int, error) {
+	want := os.Getenv(PostgresEnv)
+	if want == "" {
+		return 0, nil
+	}
+	major, err := strconv.Atoi(want)
+	if err != nil {
+		return 0, fmt.Errorf("%s is %q: want a major version of Postgres, such as 18", PostgresEnv, want)
+	}
+	return major, nil
+}
+
 // sharedPostgres is the cluster of this test process. The janitor ends it.
 var sharedPostgres = sync.OnceValues(func() (*devstack.Postgres, error) {
 	dir, err := scratchDir()
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), downloadWithin)
 	defer cancel()
 	return startThrowaway(ctx, dir, 0, nil)
 })
 
 func startThrowaway(ctx context.Context, dir string, port int, settings map[string]string) (*devstack.Postgres, error) {
+	major, err := postgresMajor()
+	if err != nil {
+		return nil, err
+	}
 	p, err := devstack.StartPostgres(ctx, devstack.PostgresOptions{
 		Dir:       filepath.Join(dir, "postgres"),
 		Port:      port,
+		Major:     major,
 		Throwaway: true,
 		Settings:  settings,
 	})
@@ -84,7 +111,11 @@ func createDatabase(tb testing.TB, template string) string {
 			tb.Errorf("drop database of the test: %v", err)
 		}
 	})
-	return p.URL(name)
+	connection, err := pooledURL(p, name)
+	if err != nil {
+		tb.Fatalf("start a pooler: %v", err)
+	}
+	return connection
 }
 
 func openPool(tb testing.TB, url string) *pgxpool.Pool {

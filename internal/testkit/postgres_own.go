@@ -61,7 +61,7 @@ func (c *PostgresCluster) discard() {
 
 func (c *PostgresCluster) start(port int) {
 	c.tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), downloadWithin)
 	defer cancel()
 	server, err := startThrowaway(ctx, c.dir, port, c.settings)
 	if err != nil {

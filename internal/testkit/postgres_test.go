@@ -8,6 +8,7 @@ import (
 	"os"
 	osexec "os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -138,4 +139,46 @@ func try(ctx context.Context, url, sql string) error {
 	defer func() { _ = conn.Close(ctx) }()
 	_, err = conn.Exec(ctx, sql)
 	return err
+}
+
+// What the environment asks for is what the tests run on.
+func TestPostgres_IsWhatTheEnvironmentSays(t *testing.T) {
+	t.Parallel()
+	pool := testkit.Postgres(t)
+	var version int
+	if err := pool.QueryRow(t.Context(), `select current_setting('server_version_num')::int`).Scan(&version); err != nil {
+		t.Fatal(err)
+	}
+	if want := os.Getenv(testkit.PostgresEnv); want != "" && want != strconv.Itoa(version/10_000) {
+		t.Errorf("Postgres: got %d, want %s", version/10_000, want)
+	}
+	url := testkit.PostgresURL(t)
+	if pooled := url != testkit.DirectURL(t, url); pooled != (os.Getenv(testkit.PoolerEnv) != "") {
+		t.Errorf("through a pooler: got %v, want what %s=%q says", pooled, testkit.PoolerEnv, os.Getenv(testkit.PoolerEnv))
+	}
+}
+
+// Connections through a pooler in transaction mode are of one session of Postgres's as
+// long as only one of them has a transaction open; direct ones never are.
+func TestPgBouncer_SharesSessionsByTransaction(t *testing.T) {
+	t.Parallel()
+	direct := testkit.DirectURL(t, testkit.PostgresURL(t))
+	for url, shared := range map[string]bool{direct: false, testkit.PgBouncer(t, direct, "transaction"): true} {
+		pids := map[int]bool{}
+		for range 2 {
+			conn, err := pgx.Connect(t.Context(), url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close(context.Background()) }()
+			var pid int
+			if err := conn.QueryRow(t.Context(), `select pg_backend_pid()`, pgx.QueryExecModeExec).Scan(&pid); err != nil {
+				t.Fatal(err)
+			}
+			pids[pid] = true
+		}
+		if got := len(pids) == 1; got != shared {
+			t.Errorf("two connections share a session: got %v, want %v", got, shared)
+		}
+	}
 }

@@ -1,0 +1,203 @@
+package testkit
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"hookledger/internal/devstack"
+	"hookledger/internal/devstack/process"
+)
+
+// PoolerEnv, if it says "transaction", has every database of Postgres, PostgresURL,
+// LedgerDB and LedgerURL reached through PgBouncer in that mode.
+const PoolerEnv = "HOOKLEDGER_TEST_POOLER"
+
+// pooled is the PgBouncer before the cluster that the tests of this process share.
+type pooled struct {
+	server *devstack.Postgres
+	port   int
+}
+
+var sharedPooler = sync.OnceValues(func() (*pooled, error) {
+	server, err := sharedPostgres()
+	if err != nil {
+		return nil, err
+	}
+	_, port, err := startPgBouncer(server.URL("postgres"), os.Getenv(PoolerEnv))
+	if err != nil {
+		return nil, err
+	}
+	return &pooled{server, port}, nil
+})
+
+// pooledURL is the connection string of a database of the shared cluster: through the
+// pooler, if the tests are to run so.
+func pooledURL(server *devstack.Postgres, database string) (string, error) {
+	if os.Getenv(PoolerEnv) == "" {
+		return server.URL(database), nil
+	}
+	p, err := sharedPooler()
+	if err != nil {
+		return "", err
+	}
+	return through(server.URL(database), p.port)
+}
+
+// through is a connection string with the port of a pooler. Debian 12's PgBouncer does
+// not know prepared statements, which pgx uses for what a test asks by itself.
+func through(direct string, port int) (string, error) {
+	u, err := url.Parse(direct)
+	if err != nil {
+		return "", fmt.Errorf("read connection string: %w", err)
+	}
+	u.Host = fmt.Sprintf("127.0.0.1:%d", port)
+	q := u.Query()
+	q.Set("default_query_exec_mode", "exec")
+	u.RawQuery = q.Encode()
+	return u.String(), nil
+}
+
+// DirectURL returns a connection string of PostgresURL or LedgerURL as one that leads to
+// Postgres itself: for migrations, and for what needs a session.
+func DirectURL(tb testing.TB, connection string) string {
+	tb.Helper()
+	if os.Getenv(PoolerEnv) == "" {
+		return connection
+	}
+	p, err := sharedPooler()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	u, err := url.Parse(connection)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	u.Host = fmt.Sprintf("127.0.0.1:%d", p.server.Port())
+	q := u.Query()
+	q.Del("default_query_exec_mode")
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// PgBouncer starts PgBouncer before the database that a connection string names, in a
+// pool mode, and returns the connection string through it. It ends with the test.
+func PgBouncer(tb testing.TB, database, mode string) string {
+	tb.Helper()
+	proc, port, err := startPgBouncer(database, mode)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(proc.Kill)
+	u, err := url.Parse(database)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	u.Host = fmt.Sprintf("127.0.0.1:%d", port)
+	return u.String()
+}
+
+// startPgBouncer starts one before the server of a connection string, whose user has to
+// be a superuser: it looks up every other user.
+func startPgBouncer(database, mode string) (*process.Process, int, error) {
+	u, err := url.Parse(database)
+	if err != nil {
+		return nil, 0, fmt.Errorf("read connection string: %w", err)
+	}
+	port, err := devstack.FreePort()
+	if err != nil {
+		return nil, 0, err
+	}
+	dir, err := scratchDir()
+	if err != nil {
+		return nil, 0, err
+	}
+	password, _ := u.User.Password()
+	users, ini, log := filepath.Join(dir, "users"), filepath.Join(dir, "pgbouncer.ini"), filepath.Join(dir, "log")
+	for name, text := range map[string]string{
+		users: fmt.Sprintf("%q %q\n", u.User.Username(), password),
+		ini: fmt.Sprintf(`[databases]
+* = host=127.0.0.1 port=%s auth_user=%s
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = %d
+unix_socket_dir =
+auth_type = scram-sha-256
+auth_file = %s
+auth_query = select usename, passwd from pg_shadow where usename = $1
+pool_mode = %s
+max_client_conn = 1000
+default_pool_size = 30
+server_idle_timeout = 5
+ignore_startup_parameters = extra_float_digits
+`, u.Port(), u.User.Username(), port, users, mode),
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			return nil, 0, fmt.Errorf("configure pgbouncer: %w", err)
+		}
+	}
+	program, err := exec.LookPath("pgbouncer")
+	if err != nil {
+		program = "/usr/sbin/pgbouncer" // where Debian puts it, off the PATH of users
+	}
+	cmd := exec.Command(program, "-q", ini)
+	cmd.Dir = "/"
+	if cmd.SysProcAttr, err = notRoot(); err != nil {
+		return nil, 0, err
+	}
+	output, err := os.Create(log)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { _ = output.Close() }() // the child has its own copy
+	cmd.Stdout, cmd.Stderr = output, output
+	proc, err := process.Start(cmd, syscall.SIGKILL)
+	if err != nil {
+		return nil, 0, fmt.Errorf("start pgbouncer: install the Debian package pgbouncer: %w", err)
+	}
+	u.Host = fmt.Sprintf("127.0.0.1:%d", port)
+	err = eventually(startWithin, func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), startWithin)
+		defer cancel()
+		conn, err := pgx.Connect(ctx, u.String())
+		if err != nil {
+			return err
+		}
+		return conn.Close(ctx)
+	})
+	if err != nil {
+		proc.Kill()
+		return nil, 0, fmt.Errorf("start pgbouncer: %w; the end of its log: %s", err, tail(log, 20))
+	}
+	return proc, port, nil
+}
+
+// notRoot makes a child run as nobody if we are root, which pgbouncer refuses to be.
+func notRoot() (*syscall.SysProcAttr, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	u, err := user.Lookup("nobody")
+	if err != nil {
+		return nil, fmt.Errorf("find a user for pgbouncer: %w", err)
+	}
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("read uid of nobody: %w", err)
+	}
+	gid, err := strconv.ParseUint(u.Gid, 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("read gid of nobody: %w", err)
+	}
+	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, nil
+}
