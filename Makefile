@@ -41,6 +41,13 @@ test: need-test-tools kafka python ## Run all tests, against real Kafka and Post
 bench: need-test-tools kafka ## Run the benchmarks (PKG=, ARGS=)
 	go test -run '^$$' -bench . -benchmem -p 1 -timeout $(TEST_TIMEOUT) $(ARGS) $(PKG)
 
+# What CHAOS_… mean is in CONTRIBUTING.md. A line for each seed, then a table.
+.PHONY: chaos
+chaos: need-test-tools kafka python ## Run seeds of faults against real processes (SEED=, SEEDS= or MINUTES=, TARGET=kafka|kfake, PLAN=file, VERBOSE=1)
+	@CHAOS_TARGET='$(or $(TARGET),kafka)' CHAOS_SEED='$(SEED)' CHAOS_SEEDS='$(or $(SEEDS),$(if $(MINUTES),,10))' \
+		CHAOS_MINUTES='$(MINUTES)' CHAOS_PLAN='$(PLAN)' CHAOS_VERBOSE='$(VERBOSE)' \
+		go test -count 1 -timeout 0 -run '^TestSoak$$' $(ARGS) ./internal/e2e/chaos
+
 .PHONY: lint
 lint: ## Check format, go vet and golangci-lint
 	@unformatted=$$(gofmt -l .); \

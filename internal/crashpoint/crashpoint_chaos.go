@@ -13,8 +13,8 @@ import (
 
 // The environment that says where the process ends; see the package's page.
 const (
-	Env     = "HOOKLEDGER_CRASH"
-	EnvMark = "HOOKLEDGER_CRASH_MARK"
+	Env     = "CRASHPOINT"
+	EnvMark = "CRASHPOINT_MARK"
 )
 
 // order is what the environment asks for.

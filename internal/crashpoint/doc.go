@@ -9,9 +9,9 @@
 //
 // # Flow
 //
-//	HOOKLEDGER_CRASH=ingest.acked@3=kill          at the third time: SIGKILL
-//	HOOKLEDGER_CRASH=ledger.sent@12=stop          at the twelfth: SIGSTOP, until SIGCONT
-//	HOOKLEDGER_CRASH_MARK=/path                   holds the point's name once it happened
+//	CRASHPOINT=ingest.acked@3=kill          at the third time: SIGKILL
+//	CRASHPOINT=ledger.sent@12=stop          at the twelfth: SIGSTOP, until SIGCONT
+//	CRASHPOINT_MARK=/path                   holds the point's name once it happened
 //
 // A point is named after the package that reaches it and what has just happened there,
 // or is about to. Points stand between the steps whose order is the promise: read,

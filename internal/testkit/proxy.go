@@ -98,6 +98,13 @@ func (p *Proxy) CutAfterForwardOf(pattern string) <-chan struct{} {
 	return p.arm(trigger{pattern: []byte(pattern)})
 }
 
+// Disarm takes back a cut that has not happened. Its channel is not closed.
+func (p *Proxy) Disarm() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.trigger = trigger{}
+}
+
 func (p *Proxy) arm(t trigger) <-chan struct{} {
 	t.armed, t.done = true, make(chan struct{})
 	p.mu.Lock()

@@ -34,6 +34,11 @@
 //	I14  a jump of a position is an incident, and an incident has a cause
 //	I15  progress never trails the committed offset, unless an incident says so
 //
+//	S1   the state of an object is the latest that was told of it, in whatever order
+//	P1   an Idempotency-Key makes one payment at most, and has one answer, byte by byte
+//	P2   a payment that was answered 201 is in the books as it was asked for
+//	P3   a payment in the books was asked for, and moves its money once, sum zero
+//
 // I12, bounded memory, is for who starts the processes to measure.
 //
 // # Failure modes

@@ -12,7 +12,7 @@ func (j *judge) nothingLost() {
 	var lost, heldBack, ignored, applied []string
 	for _, ref := range j.refs() {
 		s := j.sent[ref]
-		if !s.ok {
+		if !s.ok || s.first.expect() == ExpectRefused {
 			continue
 		}
 		event, entries, held := j.events[ref], j.entries[ref], j.held[ref]
@@ -129,6 +129,15 @@ func (j *judge) rejects() {
 		}
 	}
 	j.violated("I6", "refused and in the topic all the same", topic)
+
+	var believed []string
+	for _, ref := range j.refs() {
+		s := j.sent[ref]
+		if s.first.expect() == ExpectRefused && (s.ok || len(j.records[ref]) > 0 || j.events[ref] != nil || len(j.entries[ref]) > 0) {
+			believed = append(believed, ref.String())
+		}
+	}
+	j.violated("I6", "its signature or its clock is wrong, and it was believed", believed)
 }
 
 // inTopicBeforeAnswer is I10: the record of an acknowledged event is there, and was
@@ -137,7 +146,7 @@ func (j *judge) inTopicBeforeAnswer() {
 	var missing, late []string
 	for _, ref := range j.refs() {
 		s := j.sent[ref]
-		if !s.ok {
+		if !s.ok || s.first.expect() == ExpectRefused {
 			continue
 		}
 		records := j.records[ref]

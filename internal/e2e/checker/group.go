@@ -1,8 +1,10 @@
 package checker
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"os/exec"
 	"strconv"
 	"strings"
 )
@@ -89,6 +91,48 @@ func parseGroup(out, group, topic string) (Group, error) {
 		if _, ok := columns[name]; !ok {
 			return g, fmt.Errorf("no column %s", name)
 		}
+	}
+	return g, nil
+}
+
+// committedByPython prints, a line each, partition, committed offset or -1, and end.
+const committedByPython = `
+import sys
+from confluent_kafka import Consumer, TopicPartition
+
+consumer = Consumer({"bootstrap.servers": sys.argv[1], "group.id": sys.argv[2], "enable.auto.commit": False})
+partitions = consumer.list_topics(sys.argv[3], timeout=30).topics[sys.argv[3]].partitions
+for p in consumer.committed([TopicPartition(sys.argv[3], p) for p in partitions], timeout=30):
+    if p.error:
+        sys.exit("partition %d: %s" % (p.partition, p.error))
+    low, high = consumer.get_watermark_offsets(TopicPartition(sys.argv[3], p.partition), timeout=30)
+    print(p.partition, max(p.offset, -1), high)
+consumer.close()
+`
+
+// ReadGroupByPython is ReadGroup by the client confluent_kafka (librdkafka) of a Python:
+// a tenth of the time. It does not tell members.
+func ReadGroupByPython(ctx context.Context, python string, brokers []string, group, topic string) (Group, error) {
+	var out, complaints bytes.Buffer
+	cmd := exec.CommandContext(ctx, python, "-c", committedByPython, strings.Join(brokers, ","), group, topic)
+	cmd.Stdout, cmd.Stderr = &out, &complaints
+	if err := cmd.Run(); err != nil {
+		return Group{}, fmt.Errorf("read offsets of group %s with %s: %w: %s", group, python, err, complaints.String())
+	}
+	g := Group{Committed: map[int32]int64{}, End: map[int32]int64{}}
+	for line := range strings.Lines(out.String()) {
+		var partition int32
+		var committed, end int64
+		if _, err := fmt.Sscan(line, &partition, &committed, &end); err != nil {
+			return g, fmt.Errorf("read offsets of group %s: %w in %q", group, err, line)
+		}
+		g.End[partition] = end
+		if committed >= 0 {
+			g.Committed[partition] = committed
+		}
+	}
+	if len(g.End) == 0 {
+		return g, fmt.Errorf("read offsets of group %s: topic %s has no partition", group, topic)
 	}
 	return g, nil
 }

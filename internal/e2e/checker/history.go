@@ -28,6 +28,9 @@ const (
 	ExpectNothing = "nothing"
 	// ExpectQuarantine: it was made to be impossible to apply.
 	ExpectQuarantine = "quarantine"
+	// ExpectRefused: its signature or its clock is wrong. It must never be answered 2xx,
+	// and be nowhere, whatever its answers were.
+	ExpectRefused = "refused"
 )
 
 // Delivery is one HTTP attempt as its client saw it, one line of a history.
@@ -51,11 +54,22 @@ type Delivery struct {
 	Movement string `json:"movement,omitempty"`
 	// Expect is one of the Expect… words. Empty: by the amount.
 	Expect string `json:"expect,omitempty"`
+	// State is what the event says of the state of an object. Zero: nothing.
+	State State `json:"state,omitzero"`
 
 	Result string `json:"result"`
 	// HTTP is the status that was read, 0 if none was.
 	HTTP int       `json:"http"`
 	T1   time.Time `json:"t1"`
+}
+
+// State is the state of an object: the one with the latest At wins, then the highest rank.
+type State struct {
+	Object string `json:"object"`
+	Status string `json:"status"`
+	Rank   int64  `json:"rank"`
+	// At is when it occurred, in unix seconds.
+	At int64 `json:"at"`
 }
 
 // Ref names an event.
@@ -104,7 +118,7 @@ func ReadHistory(r io.Reader) ([]Delivery, error) {
 			return nil, fmt.Errorf("read line %d of the history: result is %q", n, d.Result)
 		}
 		switch d.Expect {
-		case "", ExpectMoney, ExpectNothing, ExpectQuarantine:
+		case "", ExpectMoney, ExpectNothing, ExpectQuarantine, ExpectRefused:
 		default:
 			return nil, fmt.Errorf("read line %d of the history: expect is %q", n, d.Expect)
 		}

@@ -17,6 +17,8 @@ type Tables struct {
 	Conflicts   []Held
 	Progress    []Progress
 	Incidents   []Incident
+	States      []ObjectState
+	Payments    []Payment
 	// Unbalanced are accounts that SQL finds to differ from the sum of their entries.
 	Unbalanced []Account
 	// Unpaired are events that SQL finds applied without an entry, and entries
@@ -86,6 +88,20 @@ type Incident struct {
 	RaisedAt       time.Time
 }
 
+// ObjectState is a row of payment_states.
+type ObjectState struct {
+	Source, Object, Status string
+	Rank                   int64
+	OccurredAt             time.Time
+}
+
+// Payment is a row of payments.
+type Payment struct {
+	PaymentID, From, To string
+	Amount              int64
+	Currency, Reference string
+}
+
 // ReadTables reads all tables in one read-only snapshot.
 func ReadTables(ctx context.Context, url string) (Tables, error) {
 	conn, err := pgx.Connect(ctx, url)
@@ -111,6 +127,8 @@ func readAll(ctx context.Context, tx pgx.Tx) (Tables, error) {
 		func() error { return rows(ctx, tx, selectConflicts, &t.Conflicts) },
 		func() error { return rows(ctx, tx, selectProgress, &t.Progress) },
 		func() error { return rows(ctx, tx, selectIncidents, &t.Incidents) },
+		func() error { return rows(ctx, tx, selectStates, &t.States) },
+		func() error { return rows(ctx, tx, selectPayments, &t.Payments) },
 		func() error { return rows(ctx, tx, selectUnbalanced, &t.Unbalanced) },
 		func() error { return rows(ctx, tx, selectUnpaired, &t.Unpaired) },
 	} {
@@ -144,6 +162,8 @@ const (
 	selectConflicts = `select source, event_id, partition, "offset", '', resolved_at is not null
 		from event_conflicts order by partition, "offset"`
 	selectProgress  = `select cluster_id, topic, partition, from_offset, next_offset from consumer_progress order by partition`
+	selectStates    = `select source, object, status, rank, occurred_at from payment_states order by source, object`
+	selectPayments  = `select payment_id::text, from_account, to_account, amount, currency, reference from payments order by payment_id`
 	selectIncidents = `select incident_id, severity, kind, coalesce(partition, -1), raised_at from incidents order by incident_id`
 
 	// Sums are numeric in Postgres, so that they cannot overflow on the way.

@@ -12,6 +12,8 @@ import (
 // World is all that can be seen of a run from outside, after it has drained.
 type World struct {
 	History []Delivery
+	// Tries are the payments that clients asked for, every attempt.
+	Tries   []Try
 	Records []Record
 	Tables  Tables
 	Group   Group
@@ -83,6 +85,8 @@ func Check(w World) []Violation {
 		j.secrets, // I13
 		j.jumps,
 		j.progress,
+		j.states,   // S1
+		j.payments, // P1 to P3
 	} {
 		check()
 	}

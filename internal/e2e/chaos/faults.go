@@ -1,0 +1,117 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+)
+
+// offsetsTopic is where Kafka keeps groups; the leader of a partition coordinates its
+// groups. The testkit makes it with four partitions.
+const (
+	offsetsTopic      = "__consumer_offsets"
+	offsetsPartitions = 4
+)
+
+// coordinatorOf is the partition that keeps the group: by Java's hash of its name.
+func coordinatorOf(group string) int32 {
+	var hash int32
+	for _, c := range []byte(group) { // ASCII, so bytes are Java's chars
+		hash = 31*hash + int32(c)
+	}
+	return int32(uint32(hash)&0x7fffffff) % offsetsPartitions
+}
+
+// moveLeader makes the next replica of a partition its leader.
+func (r *run) moveLeader(ctx context.Context, topic string, partition int32) error {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	adm := r.sampler.adm
+	topics, err := adm.ListTopicsWithInternal(ctx, topic)
+	if err != nil {
+		return err
+	}
+	p, ok := topics[topic].Partitions[partition]
+	if !ok || p.Err != nil || len(p.Replicas) < 2 {
+		return fmt.Errorf("partition has replicas %v: %w", p.Replicas, p.Err)
+	}
+	at := slices.Index(p.Replicas, p.Leader) // −1 without a leader, which is as well
+	replicas := append(slices.Clone(p.Replicas[at+1:]), p.Replicas[:at+1]...)
+	var req kadm.AlterPartitionAssignmentsReq
+	req.Assign(topic, partition, replicas)
+	moved, err := adm.AlterPartitionAssignments(ctx, req)
+	if err == nil {
+		err = moved.Error()
+	}
+	if err != nil {
+		return fmt.Errorf("order replicas %v: %w", replicas, err)
+	}
+	var one kadm.TopicsSet
+	one.Add(topic, partition)
+	elected, err := adm.ElectLeaders(ctx, kadm.ElectPreferredReplica, one)
+	if err != nil {
+		return fmt.Errorf("elect leader: %w", err)
+	}
+	return elected[topic][partition].Err
+}
+
+func (r *run) strikePostgres(ctx context.Context, s Step) func() {
+	var err error
+	var mend func()
+	switch s.Kind {
+	case PostgresTerminate:
+		err = r.stage.execute(ctx, "postgres", `select pg_terminate_backend(pid) from pg_stat_activity where datname = '`+r.database+`'`)
+	case PostgresRestart:
+		// Nothing else of Postgres can be hurt meanwhile, so this waits.
+		r.stage.postgres.StopAtOnce()
+		pause(ctx, millis(s.For))
+		r.stage.postgres.Start()
+	case PostgresReadOnly:
+		r.stage.postgres.SetReadOnly(true)
+		mend = func() { r.stage.postgres.SetReadOnly(false) }
+	case PostgresFull:
+		err = r.full(ctx, true)
+		mend = func() {
+			if err := r.full(ctx, false); err != nil {
+				r.violate("E1", "mend the full disk: %v", err)
+			}
+		}
+	case Rotate:
+		var out string
+		if out, err = r.command(ctx, "doctor", "generations", "rotate"); err != nil {
+			err = errors.Join(err, errors.New(out))
+		}
+	}
+	if err != nil {
+		r.log("%s: %v", s.Kind, err)
+		if s.Kind != PostgresFull {
+			return nil
+		}
+	} else {
+		r.fire(s.Kind)
+	}
+	return mend
+}
+
+// full has Postgres refuse what is written with disk_full, as it does on a full volume,
+// or ends that. A trigger raises it: a volume that fills up needs root.
+func (r *run) full(ctx context.Context, on bool) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	const disk = `
+		set default_transaction_read_only = off;
+		create or replace function chaos_full() returns trigger language plpgsql as
+			$$ begin raise exception 'could not extend file: No space left on device' using errcode = 'disk_full'; end $$;`
+	sql := disk
+	for _, table := range []string{"processed_events", "ledger_entries", "accounts", "idempotency_keys"} {
+		sql += fmt.Sprintf(`drop trigger if exists chaos_full on %s;`, table)
+		if on {
+			sql += fmt.Sprintf(`create trigger chaos_full before insert on %s for each statement execute function chaos_full();`, table)
+		}
+	}
+	return poll(ctx, func() error { return r.stage.execute(ctx, r.database, sql) })
+}
