@@ -46,7 +46,7 @@ bench: need-test-tools kafka ## Run the benchmarks (PKG=, ARGS=)
 chaos: need-test-tools kafka python ## Run seeds of faults against real processes (SEED=, SEEDS= or MINUTES=, TARGET=kafka|kfake, PLAN=file, VERBOSE=1)
 	@CHAOS_TARGET='$(or $(TARGET),kafka)' CHAOS_SEED='$(SEED)' CHAOS_SEEDS='$(or $(SEEDS),$(if $(MINUTES),,10))' \
 		CHAOS_MINUTES='$(MINUTES)' CHAOS_PLAN='$(PLAN)' CHAOS_VERBOSE='$(VERBOSE)' \
-		go test -count 1 -timeout 0 -run '^TestSoak$$' $(ARGS) ./internal/e2e/chaos
+		go test -v -count 1 -timeout 0 -run '^TestSoak$$' $(ARGS) ./internal/e2e/chaos
 
 .PHONY: lint
 lint: ## Check format, go vet and golangci-lint
