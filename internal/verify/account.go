@@ -53,6 +53,10 @@ type accounting struct {
 	forgotten finding
 	// changed: a known event with other bytes and no conflict on record.
 	changed finding
+	// moneyless: applied, and without an entry. Looked for in an increment alone, where
+	// the tables are not compared whole.
+	moneyless  finding
+	signatures signatures
 }
 
 func (a *accounting) merge(b *accounting) {
@@ -65,6 +69,8 @@ func (a *accounting) merge(b *accounting) {
 	a.byLedger.merge(b.byLedger)
 	a.forgotten.merge(b.forgotten)
 	a.changed.merge(b.changed)
+	a.moneyless.merge(b.moneyless)
+	a.signatures.merge(&b.signatures)
 }
 
 // lose remembers how far back a partition has to go.
@@ -83,6 +89,11 @@ type accountant struct {
 	topic   string
 	topicID [16]byte
 	workers int
+
+	limits         limits
+	acks           *acks
+	checkSignature func(*schema.Event) error
+	incremental    bool
 }
 
 // account reads every span and looks up each record. Memory is bounded by the
@@ -126,17 +137,19 @@ type batch struct {
 	accounting
 
 	open    []seen
+	below   map[int32]int64
 	headers []schema.Header // scratch
 }
 
 func (b *batch) work(ctx context.Context, runs <-chan []*kgo.Record) error {
 	b.open = make([]seen, 0, batchRecords)
+	b.below = b.limits.below()
 	for records := range runs {
 		for _, rec := range records {
 			if rec.Attrs.IsControl() {
 				continue
 			}
-			b.open = append(b.open, b.see(rec))
+			b.see(rec)
 			if len(b.open) == cap(b.open) {
 				if err := b.lookUp(ctx); err != nil {
 					return err
@@ -147,20 +160,31 @@ func (b *batch) work(ctx context.Context, runs <-chan []*kgo.Record) error {
 	return b.lookUp(ctx)
 }
 
-// see reads a record's identity and hashes its value. A record that is no event of
-// ours has what could be read of it; only the quarantine can hold such a record.
-func (b *batch) see(rec *kgo.Record) seen {
+// see reads a record's identity, hashes its value and checks its signature. A record
+// that is no event of ours has what could be read of it; only the quarantine can hold
+// such a record. What is not to be judged only shows that it is there.
+func (b *batch) see(rec *kgo.Record) {
 	b.headers = b.headers[:0]
 	for _, h := range rec.Headers {
-		b.headers = append(b.headers, schema.Header{Key: h.Key, Value: h.Value})
+		b.headers = append(b.headers, schema.Header(h))
 	}
 	e, err := schema.DecodeRecord(rec.Key, rec.Value, b.headers)
+	if err == nil {
+		b.acks.see(e.Key())
+	}
+	if !b.limits.judges(rec, e.ReceivedAt, b.below[rec.Partition]) {
+		return
+	}
 	var decode *schema.DecodeError
-	return seen{
+	s := seen{
 		partition: rec.Partition, offset: rec.Offset,
 		source: e.Source, id: e.ID, key: e.Key(), hash: e.BodySHA256, receivedAt: e.ReceivedAt, occurredAt: e.OccurredAt,
 		lies: errors.As(err, &decode) && decode.Reason == "body_hash_mismatch",
 	}
+	if err == nil {
+		b.signatures.check(&e, b.checkSignature, func() string { return s.name(b.topic) })
+	}
+	b.open = append(b.open, s)
 }
 
 // lookUp asks for the open records and empties the batch.
@@ -173,6 +197,11 @@ func (b *batch) lookUp(ctx context.Context) error {
 		return err
 	}
 	b.records += int64(len(b.open))
+	if b.incremental {
+		if err := b.lookForMoney(ctx); err != nil {
+			return err
+		}
+	}
 	if len(strange) > 0 {
 		traces, err := b.traces(ctx, strange)
 		if err != nil {

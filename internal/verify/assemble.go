@@ -8,111 +8,190 @@ import (
 )
 
 // report puts checks and notes in order.
-func report(opts Options, pos positions, r *reader, acc accounting, t tables, progress finding) Report {
+func (r *run) report() Report {
 	rep := Report{
-		UnaccountedEvents: acc.unaccounted.count,
-		Records:           acc.records,
-		Checks: []Check{
-			t.balances.check(CheckBalances, "accounts whose balance or entry_count is not that of their entries",
-				fmt.Sprintf("%d accounts, %d entries", t.accounts, t.entries), t.balances.first("hookledger accounts show")),
-			t.unfounded.check(CheckEntries, "entries without an applied event, a payment or an amendment",
-				fmt.Sprintf("%d entries", t.entries), t.unfounded.first("hookledger events show")),
-			t.moneyless.check(CheckEvents, "applied events, payments or amendments without their entries",
-				fmt.Sprintf("%d events and what else moves money", t.events), t.moneyless.first("hookledger events show")),
-			t.amounts.check(CheckAmounts, "entries with an amount or a currency that no event may have",
-				fmt.Sprintf("%d entries", t.entries), t.amounts.first("hookledger events show")),
-			acc.unaccounted.check(CheckRecords, "records below the committed offset are nowhere on record",
-				fmt.Sprintf("%d records below the committed offsets", acc.records), rewind(acc.rewindTo)),
-			merged(acc.mismatched, t.conflictHashes).check(CheckHashes, "stored hashes or bytes differ from the topic's",
-				fmt.Sprintf("%d records", acc.records), merged(acc.mismatched, t.conflictHashes).first("hookledger events show")),
-			progress.check(CheckPositions, "positions disagree",
-				fmt.Sprintf("%d partitions", len(pos.parts)), mendPositions(pos, progress)),
-			t.losses.check(CheckIncidents, "losses not acknowledged",
-				"no loss is open", acknowledge(t.losses)),
-		},
-		Notes: slices.Concat(
-			t.quarantined.note("quarantine", "records wait in quarantine", "hookledger quarantine list"),
-			t.conflicts.note("conflicts", "conflicts wait for a decision", "hookledger quarantine list --conflicts"),
-			t.warnings.note("warnings", "warnings not acknowledged", "hookledger incidents list --open"),
-			acc.changed.note("changed_bodies", "records of known events have other bytes and no conflict: to the worker they meant the same, or a status that was superseded", acc.changed.first("hookledger events show")),
-			acc.byLedger.note("known_by_entry", "records whose event has no row any more, only its entries", acc.byLedger.first("hookledger events show")),
-			acc.forgotten.note("forgotten", "records older than the memory of events and without an entry: ignored then, as far as can be told", acc.forgotten.first("hookledger events show")),
-			t.aged.note("entries_by_ledger_alone", "entries older than the memory of events", ""),
-			missingTopic(opts, pos),
-			waiting(pos),
-			deletedMeanwhile(r),
-		),
+		UnaccountedEvents: r.acc.unaccounted.count, Records: r.acc.records,
+		Checks: r.checks(), Notes: []Note{}, Range: r.rangeOf(), Mark: r.next,
 	}
+	rep.Checks = append(rep.Checks, r.historyChecks()...)
+	open := r.open()
+	for _, o := range open {
+		if r.opts.Strict {
+			rep.Checks = append(rep.Checks, o.finding.check(o.name, o.what, "none", r.command(o.next)))
+			continue
+		}
+		rep.Notes = append(rep.Notes, o.finding.note(o.name, o.what, r.command(o.next))...)
+	}
+	rep.Notes = append(rep.Notes, r.notes()...)
 	rep.OK = !slices.ContainsFunc(rep.Checks, func(c Check) bool { return !c.OK })
-	if rep.Notes == nil {
-		rep.Notes = []Note{}
-	}
 	return rep
+}
+
+// command makes a command that can be pasted where verify was run.
+func (r *run) command(words string) string {
+	if words == "" {
+		return ""
+	}
+	if r.opts.Command == "" {
+		return "hookledger " + words
+	}
+	return r.opts.Command + " " + words
+}
+
+// about makes a command about the first of a finding.
+func (r *run) about(f finding, words, otherwise string) string {
+	return f.first(r.command(words), r.command(otherwise))
+}
+
+func (r *run) checks() []Check {
+	t, acc := &r.tables, &r.acc
+	compared := fmt.Sprintf("%d entries", t.entries)
+	moneyless := merged(t.moneyless, acc.moneyless)
+	hashes := merged(acc.mismatched, t.conflictHashes)
+	wrongSignatures := acc.signatures.judge()
+	return []Check{
+		t.balances.check(CheckBalances, "accounts whose balance or entry_count is not that of their entries",
+			fmt.Sprintf("%d accounts, %d entries", t.accounts, t.entries), r.about(t.balances, "accounts show", "verify")),
+		t.unfounded.check(CheckEntries, "entries without an applied event, a payment or an amendment", compared, r.about(t.unfounded, "events show", "accounts list")),
+		moneyless.check(CheckEvents, "applied events, payments or amendments without their entries",
+			fmt.Sprintf("%d events and what else moves money", max(t.events, acc.records)), r.about(moneyless, "events show", "events list")),
+		t.amounts.check(CheckAmounts, "entries with an amount or a currency that no event may have", compared, r.about(t.amounts, "events show", "accounts list")),
+		r.meanings.wrong.check(CheckMeaning, "applied events whose entries are not what the event was recorded to mean",
+			compared, r.about(r.meanings.wrong, "events show", "events list")),
+		acc.unaccounted.check(CheckRecords, "records below the committed offset are nowhere on record",
+			fmt.Sprintf("%d records below the committed offsets", acc.records), r.rewind(acc.rewindTo)),
+		hashes.check(CheckHashes, "stored hashes or bytes differ from the topic's", fmt.Sprintf("%d records", acc.records), r.about(hashes, "events show", "events list")),
+		wrongSignatures.check(CheckSignatures, "records whose signature was made by no secret that was in use when they were received",
+			fmt.Sprintf("%d signatures", acc.signatures.held), r.about(wrongSignatures, "events show", "events list")),
+		r.progress.check(CheckPositions, "positions disagree"+r.mendPositions(),
+			fmt.Sprintf("%d partitions", len(r.pos.parts)), r.command(r.positionsNext())),
+		t.losses.check(CheckIncidents, "losses not acknowledged", "no loss is open", r.command("incidents list --open --severity loss")),
+	}
+}
+
+// historyChecks are there only if a history is.
+func (r *run) historyChecks() []Check {
+	if r.acks == nil {
+		return nil
+	}
+	return []Check{r.missing.lost.check(CheckAcknowledged, "acknowledged deliveries whose event is neither in the topic nor on record; the provider's listing has it: fill it in",
+		fmt.Sprintf("%d acknowledged deliveries of %d events", r.acks.lines, r.missing.events), r.about(r.missing.lost, "events show", "incidents list --open"))}
+}
+
+// matter is something open that a person can close.
+type matter struct {
+	finding          *finding
+	name, what, next string
+}
+
+func (r *run) open() []matter {
+	t := &r.tables
+	return []matter{
+		{&t.quarantined, "quarantine", "records wait in quarantine", "quarantine list"},
+		{&t.conflicts, "conflicts", "conflicts wait for a decision", "quarantine list --conflicts"},
+		{&t.warnings, "warnings", "warnings not acknowledged", "incidents list --open"},
+	}
+}
+
+func (r *run) notes() []Note {
+	t, acc := &r.tables, &r.acc
+	show := func(f finding) string { return r.about(f, "events show", "events list") }
+	notes := slices.Concat(
+		acc.changed.note("changed_bodies", "records of known events have other bytes and no conflict: to the worker they meant the same, or a status that was superseded", show(acc.changed)),
+		acc.byLedger.note("known_by_entry", "records whose event has no row any more, only its entries", show(acc.byLedger)),
+		acc.forgotten.note("forgotten", "records older than the memory of events and without an entry: ignored then, as far as can be told", show(acc.forgotten)),
+		t.aged.note("entries_by_ledger_alone", "entries older than the memory of events", ""),
+		r.meanings.uncompared.note("meanings_not_compared", "applied events whose meaning holds more than their entries (a status, or a movement another event told of first), and whose record or mapping of that time is gone", show(r.meanings.uncompared)),
+		acc.signatures.imported.note("imported", "records that an operator filled in: no provider signed them", show(acc.signatures.imported)),
+	)
+	for _, why := range slices.Sorted(maps.Keys(acc.signatures.unchecked)) {
+		notes = append(notes, acc.signatures.unchecked[why].note("signatures_not_checkable", "signatures not checkable, "+why, "")...)
+	}
+	if n := r.missing.recorded; n > 0 {
+		notes = append(notes, Note{"acknowledged_by_record", fmt.Sprintf("%d acknowledged events are on record, and not in what was read of the topic", n), ""})
+	}
+	if n := r.missing.forgotten; n > 0 {
+		notes = append(notes, Note{"acknowledged_forgotten", fmt.Sprintf("%d acknowledged events are older than the memory of events and have no entry: ignored then, as far as can be told", n), ""})
+	}
+	return slices.Concat(notes, r.missingTopic(), r.waiting(), r.deletedMeanwhile(), r.marks())
 }
 
 // rewind words the repair of records that are nowhere on record: going back is
 // always safe, what was applied stays applied once.
-func rewind(to map[int32]int64) string {
-	if len(to) == 0 {
-		return ""
-	}
-	var s strings.Builder
-	s.WriteString("stop the workers, go back, start them again; what was applied stays applied once:")
-	for i, p := range slices.Sorted(maps.Keys(to)) {
-		if i == sampleSize {
-			fmt.Fprintf(&s, " && … %d more partitions", len(to)-i)
-			break
+func (r *run) rewind(to map[int32]int64) string {
+	var commands []string
+	for _, p := range slices.Sorted(maps.Keys(to)) {
+		if len(commands) == sampleSize {
+			break // the next run names the others
 		}
-		if i > 0 {
-			s.WriteString(" &&")
-		}
-		fmt.Fprintf(&s, " hookledger replay reset --partition %d --to-offset %d --reason %s", p, to[p], "'verify found records that are nowhere on record'")
+		commands = append(commands, r.command(fmt.Sprintf("replay reset --partition %d --to-offset %d --reason %s", p, to[p], "'verify found records that are nowhere on record'")))
 	}
-	return s.String()
+	return strings.Join(commands, " && ")
 }
 
-// acknowledge words how a person says that a loss was seen and dealt with.
-func acknowledge(losses finding) string {
-	if len(losses.sample) == 0 {
-		return ""
-	}
-	return "`hookledger incidents list --open --severity loss`; when it is dealt with: " +
-		losses.first("hookledger incidents ack --reason TEXT")
+func (r *run) otherCluster() bool {
+	return slices.ContainsFunc(r.progress.sample, func(s sample) bool { return strings.Contains(s.text, "progress belongs to cluster") })
 }
 
 // mendPositions words what makes positions agree.
-func mendPositions(pos positions, f finding) string {
+func (r *run) mendPositions() string {
 	switch {
-	case len(pos.parts) == 0:
-		return "find out who deleted the topic; `hookledger topics apply` creates it again, and providers resend what they were not answered for"
-	case slices.ContainsFunc(f.sample, func(s sample) bool { return strings.Contains(s.text, "progress belongs to cluster") }):
-		return "correct database.url or kafka.brokers: these two do not belong together"
+	case len(r.pos.parts) == 0:
+		return " (find out who deleted the topic; providers resend what they were not answered for)"
+	case r.otherCluster():
+		return " (correct database.url or kafka.brokers: these two do not belong together)"
 	}
-	return "restart the workers (`hookledger consume`): they heal positions when they start, then run `hookledger verify`"
+	return " (restart the workers: they heal positions when they start)"
+}
+
+func (r *run) positionsNext() string {
+	switch {
+	case len(r.pos.parts) == 0:
+		return "topics apply"
+	case r.otherCluster():
+		return "doctor"
+	}
+	return "lag"
 }
 
 // waiting tells of records that no worker has settled yet, which nothing here judges.
-func waiting(pos positions) []Note {
+func (r *run) waiting() []Note {
 	var n int64
-	for _, at := range pos.parts {
+	for _, at := range r.pos.parts {
 		n += max(at.end-max(at.committed, at.start), 0)
 	}
 	if n == 0 {
 		return nil
 	}
-	return []Note{{"waiting", fmt.Sprintf("%d records are above the committed offsets: the workers have yet to settle them", n), "hookledger lag"}}
+	return []Note{{"waiting", fmt.Sprintf("%d records are above the committed offsets: the workers have yet to settle them", n), r.command("lag")}}
 }
 
-func missingTopic(opts Options, pos positions) []Note {
-	if len(pos.parts) > 0 {
+func (r *run) missingTopic() []Note {
+	if len(r.pos.parts) > 0 {
 		return nil
 	}
-	return []Note{{"topic", "topic " + opts.Topic + " does not exist: there is nothing to read", "hookledger topics apply"}}
+	return []Note{{"topic", "topic " + r.opts.Topic + " does not exist: there is nothing to read", r.command("topics apply")}}
 }
 
-func deletedMeanwhile(r *reader) []Note {
-	if r.deleted == 0 {
+func (r *run) deletedMeanwhile() []Note {
+	if r.reader.deleted == 0 {
 		return nil
 	}
-	return []Note{{"deleted_meanwhile", fmt.Sprintf("%d offsets were deleted by retention before they were read", r.deleted), ""}}
+	return []Note{{"deleted_meanwhile", fmt.Sprintf("%d offsets were deleted by retention before they were read", r.reader.deleted), ""}}
 }
+
+// marks tells what an increment did not prove again.
+func (r *run) marks() []Note {
+	switch {
+	case !r.opts.Incremental:
+		return nil
+	case r.aside != "":
+		return []Note{{"mark_set_aside", "everything was proved: the mark of the last run does not fit, " + r.aside, ""}}
+	case r.since == nil:
+		return []Note{{"mark", "everything was proved: this is the first run with this mark", ""}}
+	}
+	return []Note{{"mark", fmt.Sprintf("what was proved before %s was not read again; everything was proved last at %s",
+		r.since.ProvedAt.Format(timeFormat), r.since.FullAt.Format(timeFormat)), r.command("verify")}}
+}
+
+const timeFormat = "2006-01-02T15:04:05Z"

@@ -46,7 +46,7 @@ func (w *world) fill(n int, partitions int32) {
 	must(w.tb, w.cl.Flush(w.tb.Context()))
 	for i, s := range sent {
 		key := [16]byte(s.e.Key())
-		rows = append(rows, []any{key, int16(0), s.e.Source, s.e.ID, s.e.Type, "applied", key, w.topic, s.rec.Partition, s.rec.Offset,
+		rows = append(rows, []any{key, int16(0), s.e.Source, s.e.ID, s.e.Type, "applied", [16]byte(meaning(s.e.ID, fmt.Sprintf("user_%d", i%1000), 1)), w.topic, s.rec.Partition, s.rec.Offset,
 			w.now, w.now, s.e.BodySHA256[:]})
 		entries = append(entries, []any{int64(1), w.now, key, key, int32(0), "EUR", fmt.Sprintf("user_%d", i%1000), s.e.Source, s.e.ID, "external:stripe", "paid", s.e.ID})
 		w.next[s.rec.Partition] = max(w.next[s.rec.Partition], s.rec.Offset+1)

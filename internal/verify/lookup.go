@@ -74,3 +74,28 @@ func (b *batch) traces(ctx context.Context, strange []*seen) ([]trace, error) {
 	}
 	return out, nil
 }
+
+// lookForMoney finds events of the open records that are applied and have no entry.
+func (b *batch) lookForMoney(ctx context.Context) error {
+	keys := make([][16]byte, len(b.open))
+	for i := range b.open {
+		keys[i] = b.open[i].key
+	}
+	err := readOnly(ctx, b.pool, sqlByIndex, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, sqlMoneylessKeys, keys)
+		if err != nil {
+			return err
+		}
+		var i int64
+		_, err = pgx.ForEachRow(rows, []any{&i}, func() error {
+			s := &b.open[i-1]
+			b.moneyless.add(s.id, s.name(b.topic))
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return readError("entries of applied events", err)
+	}
+	return nil
+}

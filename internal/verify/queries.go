@@ -71,14 +71,15 @@ where a.balance is distinct from s.total or a.entry_count is distinct from s.ent
 order by account_id, currency
 limit $1`
 
-// sqlUnfounded: entries with nothing behind them. Entries applied before $2 may
+// sqlUnfounded: entries above $3 with nothing behind them. Entries applied before $2 may
 // stand for an event whose row was forgotten. A payment is behind an entry only if the
 // entry is one of its two legs. An entry of an amendment needs its row, which says why.
 const sqlUnfounded = `
 select count(*) over (), coalesce(l.event_id, l.entry_id::text), format('entry %s of %s', l.entry_id,
 	coalesce(l.source || '/' || l.event_id, 'payment ' || l.payment_id, 'amendment ' || l.amendment_id, 'nothing'))
 from ledger_entries l
-where not exists (select from processed_events e where e.event_key = l.event_key and e.outcome = 'applied')
+where l.entry_id > $3
+	and not exists (select from processed_events e where e.event_key = l.event_key and e.outcome = 'applied')
 	and (l.event_key is null or l.applied_at >= $2
 		or exists (select from processed_events e where e.event_key = l.event_key))
 	and not exists (select from payments p where p.payment_id = l.payment_id and p.currency = l.currency
@@ -91,7 +92,7 @@ limit $1`
 const sqlAged = `
 select count(*)
 from ledger_entries l
-where l.event_key is not null and l.applied_at < $1
+where l.entry_id > $2 and l.event_key is not null and l.applied_at < $1
 	and not exists (select from processed_events e where e.event_key = l.event_key)`
 
 // sqlMoneyless: what says that money moved, and has no entries that say so: an applied
@@ -119,14 +120,14 @@ limit $1`
 const sqlAmounts = `
 select count(*) over (), coalesce(event_id, entry_id::text), format('entry %s: %s %s', entry_id, amount, currency)
 from ledger_entries
-where amount = 0 or amount not between -$2::bigint and $2::bigint or currency !~ '^[A-Z][A-Z0-9]{2,7}$'
+where entry_id > $3 and (amount = 0 or amount not between -$2::bigint and $2::bigint or currency !~ '^[A-Z][A-Z0-9]{2,7}$')
 order by entry_id
 limit $1`
 
 const sqlConflictHashes = `
 select count(*) over (), event_id, format('conflict of %s/%s at %s/%s@%s', source, event_id, topic, partition, "offset")
 from event_conflicts
-where sha256(body) <> body_sha256
+where seen_at >= $2 and sha256(body) <> body_sha256
 order by source, event_id
 limit $1`
 

@@ -17,8 +17,13 @@ type Report struct {
 	Checks            []Check `json:"checks"`
 	// Notes are open matters that break no promise.
 	Notes []Note `json:"notes"`
-	// Records counts the records of the topic that were read.
+	// Range is what the report is about.
+	Range Range `json:"range"`
+	// Records counts the records of the topic that were judged.
 	Records int64 `json:"records"`
+	// Mark is what the next increment builds upon. Nil unless Options.Incremental. It is
+	// to be kept only if the report is OK: else the next run must find the same again.
+	Mark *Mark `json:"-"`
 }
 
 // Check is one thing that must hold, and whether it does.
@@ -57,6 +62,12 @@ const (
 	CheckPositions = "positions"
 	// CheckIncidents: every loss was acknowledged by a person.
 	CheckIncidents = "incidents"
+	// CheckMeaning: the entries of an applied event are what it was recorded to mean.
+	CheckMeaning = "meaning_mismatch"
+	// CheckSignatures: signatures hold as of when they were received.
+	CheckSignatures = "signature_mismatch"
+	// CheckAcknowledged: what a history says was acknowledged is in the topic or on record.
+	CheckAcknowledged = "acknowledged_missing"
 )
 
 // sampleSize is how many IDs a finding names.
@@ -78,12 +89,12 @@ func (f *finding) add(id, text string) {
 	}
 }
 
-// first makes a command about the first one, or nothing if it has no ID.
-func (f finding) first(command string) string {
+// first makes a command about the first one, or about all if it has no ID.
+func (f finding) first(command, otherwise string) string {
 	if len(f.sample) == 0 || f.sample[0].id == "" {
-		return ""
+		return otherwise
 	}
-	word := shellWord(f.sample[0].id)
+	word := ShellWord(f.sample[0].id)
 	if strings.HasPrefix(word, "-") {
 		word = "-- " + word
 	}
@@ -146,9 +157,9 @@ func label(s string) string {
 	return s
 }
 
-// shellWord makes a foreign ID one word of a command that a person will paste into a
+// ShellWord makes a foreign ID one word of a command that a person will paste into a
 // shell: nothing in it is run, whatever it holds.
-func shellWord(s string) string {
+func ShellWord(s string) string {
 	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-.:/@+=", r))
 	}) {

@@ -13,6 +13,11 @@ import (
 
 // tables is what the tables say of each other.
 type tables struct {
+	// settings are how statements about the ledger are planned; through is the entry up
+	// to which a mark covers it.
+	settings string
+	through  int64
+
 	accounts, entries, events int64
 
 	balances       finding
@@ -32,31 +37,46 @@ type tables struct {
 // itself, and workers change what belongs together in one transaction, so none of
 // them can be seen half done. A single long transaction would keep the oldest
 // generation from being forgotten.
-func readTables(ctx context.Context, pool *pgxpool.Pool) (tables, error) {
-	var t tables
-	if err := pool.QueryRow(ctx, sqlSizes).Scan(&t.accounts, &t.entries, &t.events); err != nil {
-		return t, readError("the sizes of the tables", err)
+//
+// Beside a mark, entries and conflicts that it covers are left out, balances are
+// compared by advance, and applied events without entries by the batches.
+func readTables(ctx context.Context, pool *pgxpool.Pool, since *Mark) (tables, error) {
+	t := tables{settings: plannerFor(since)}
+	var conflictsFrom time.Time
+	if since != nil {
+		t.through, conflictsFrom = since.Entries.Through, since.ProvedAt.Add(-time.Hour)
+	} else {
+		conflictsFrom = time.Unix(0, 0)
+	}
+	if since == nil {
+		if err := pool.QueryRow(ctx, sqlSizes).Scan(&t.accounts, &t.entries, &t.events); err != nil {
+			return t, readError("the sizes of the tables", err)
+		}
 	}
 	if err := t.readFoundations(ctx, pool); err != nil {
 		return t, err
 	}
 	for _, q := range []struct {
-		into *finding
-		what string
-		sql  string
-		args []any
+		into  *finding
+		what  string
+		whole bool // left out beside a mark
+		sql   string
+		args  []any
 	}{
-		{&t.balances, "accounts and entries", sqlBalances, nil},
-		{&t.moneyless, "applied events", sqlMoneyless, nil},
-		{&t.amounts, "amounts", sqlAmounts, []any{int64(schema.MaxAmount)}},
-		{&t.conflictHashes, "hashes of conflicts", sqlConflictHashes, nil},
-		{&t.losses, "losses", sqlIncidents, []any{"loss"}},
-		{&t.quarantined, "the quarantine", sqlQuarantined, nil},
-		{&t.conflicts, "conflicts", sqlConflicts, nil},
-		{&t.warnings, "warnings", sqlIncidents, []any{"warning"}},
+		{&t.balances, "accounts and entries", true, sqlBalances, nil},
+		{&t.moneyless, "applied events", true, sqlMoneyless, nil},
+		{&t.amounts, "amounts", false, sqlAmounts, []any{int64(schema.MaxAmount), t.through}},
+		{&t.conflictHashes, "hashes of conflicts", false, sqlConflictHashes, []any{conflictsFrom}},
+		{&t.losses, "losses", false, sqlIncidents, []any{"loss"}},
+		{&t.quarantined, "the quarantine", false, sqlQuarantined, nil},
+		{&t.conflicts, "conflicts", false, sqlConflicts, nil},
+		{&t.warnings, "warnings", false, sqlIncidents, []any{"warning"}},
 	} {
+		if q.whole && since != nil {
+			continue
+		}
 		var err error
-		if *q.into, err = find(ctx, pool, q.what, q.sql, q.args...); err != nil {
+		if *q.into, err = find(ctx, pool, t.settings, q.what, q.sql, q.args...); err != nil {
 			return t, err
 		}
 	}
@@ -72,11 +92,11 @@ func (t *tables) readFoundations(ctx context.Context, pool *pgxpool.Pool) error 
 		if err != nil {
 			return err
 		}
-		if t.unfounded, err = find(ctx, pool, "entries", sqlUnfounded, before.vouchesFrom()); err != nil {
+		if t.unfounded, err = find(ctx, pool, t.settings, "entries", sqlUnfounded, before.vouchesFrom(), t.through); err != nil {
 			return err
 		}
-		err = readOnly(ctx, pool, sqlByScan, func(tx pgx.Tx) error {
-			return tx.QueryRow(ctx, sqlAged, before.vouchesFrom()).Scan(&t.aged.count)
+		err = readOnly(ctx, pool, t.settings, func(tx pgx.Tx) error {
+			return tx.QueryRow(ctx, sqlAged, before.vouchesFrom(), t.through).Scan(&t.aged.count)
 		})
 		if err != nil {
 			return readError("entries older than the memory of events", err)
@@ -92,9 +112,9 @@ func (t *tables) readFoundations(ctx context.Context, pool *pgxpool.Pool) error 
 }
 
 // find runs a statement that lists what breaks a rule.
-func find(ctx context.Context, pool *pgxpool.Pool, what, sql string, args ...any) (finding, error) {
+func find(ctx context.Context, pool *pgxpool.Pool, settings, what, sql string, args ...any) (finding, error) {
 	var f finding
-	err := readOnly(ctx, pool, sqlByScan, func(tx pgx.Tx) error {
+	err := readOnly(ctx, pool, settings, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, sql, append([]any{sampleSize}, args...)...)
 		if err != nil {
 			return err
@@ -111,6 +131,15 @@ func find(ctx context.Context, pool *pgxpool.Pool, what, sql string, args ...any
 		return finding{}, readError(what, err)
 	}
 	return f, nil
+}
+
+// plannerFor are the settings for statements about the ledger: whole tables, or the
+// entries behind a mark.
+func plannerFor(since *Mark) string {
+	if since == nil {
+		return sqlByScan
+	}
+	return sqlByIndex
 }
 
 // readOnly runs use in a transaction that cannot write, READ COMMITTED whatever the

@@ -5,14 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
+
+	"hookledger/schema"
 )
 
-// Options says what to verify. All fields but Progress and Workers are required.
+// Options says what to verify. Pool, KafkaOpts, Topic and Group are required.
 type Options struct {
 	// Pool reaches the primary, with any role that may SELECT.
 	Pool *pgxpool.Pool
@@ -27,6 +30,34 @@ type Options struct {
 	// Progress hears how many of how many offsets were read. It is called from one
 	// goroutine, often: it should return at once. Nil is allowed.
 	Progress func(done, total int64)
+
+	// From and To bound the records that are judged by when they were received: From
+	// included, To not; zero bounds nothing. Tables are compared whole in any case: a
+	// balance is the sum of all its entries.
+	From, To time.Time
+	// Incremental proves what came since the mark Since, or everything if it is nil or
+	// does not fit, and makes the next mark. It excludes From and To.
+	Incremental bool
+	Since       *Mark
+
+	// Histories are files of acknowledged deliveries, as `send --history` writes them.
+	Histories []string
+	// SourceKey is the key of the source with a name. Nil: they are the same.
+	SourceKey func(name string) string
+	// CheckSignature checks a record's event again as of when it was received. It
+	// returns nil, an *UncheckedError, or why the signature does not hold. Nil: no
+	// signature is checked. It is called from several goroutines.
+	CheckSignature func(*schema.Event) error
+	// Meaning is what today's mapping says of an event. It is asked only about applied
+	// events that the hash of their entries does not explain, and believed only if its
+	// answer has the hash that was recorded. Nil: such events are notes.
+	Meaning func(*schema.Event) (schema.Meaning, error)
+
+	// Strict makes what waits for a person (quarantine, conflicts, warnings) break the
+	// report.
+	Strict bool
+	// Command is how commands to run next begin. Empty: hookledger.
+	Command string
 }
 
 // Run recomputes what the tables and the topic say and compares. It changes
@@ -34,6 +65,9 @@ type Options struct {
 // report not OK. An error means that something could not be read, and then
 // nothing is known.
 func Run(ctx context.Context, opts Options) (Report, error) {
+	if opts.Incremental && !(opts.From.IsZero() && opts.To.IsZero()) {
+		return Report{}, errors.New("a range of time and a mark exclude each other: what lies outside the range would pass for proved")
+	}
 	if err := refuseStandby(ctx, opts.Pool); err != nil {
 		return Report{}, err
 	}
@@ -42,44 +76,91 @@ func Run(ctx context.Context, opts Options) (Report, error) {
 		return Report{}, fmt.Errorf("make Kafka client to verify topic %s: %w", opts.Topic, err)
 	}
 	defer cl.Close()
-
-	// The order is the proof: see the package documentation. Only the tables among
-	// themselves have no order to keep with the topic, so both go on at once.
-	pos, err := readPositions(ctx, cl, opts.Topic, opts.Group)
-	if err != nil {
+	r := &run{opts: opts, cl: cl}
+	if err := r.prove(ctx); err != nil {
 		return Report{}, err
 	}
-	var (
-		r   = newReader(cl, opts.Topic, pos.spans())
-		acc accounting
-		t   tables
-	)
+	return r.report(), nil
+}
+
+// run is one verification: what was read, and what came of it.
+type run struct {
+	opts Options
+	cl   *kgo.Client
+
+	acks   *acks
+	pos    positions
+	limits limits
+	// since is the mark that is built upon, nil for none; aside is why one was not.
+	since *Mark
+	aside string
+
+	reader   *reader
+	acc      accounting
+	tables   tables
+	meanings meanings
+	missing  missing
+	progress finding
+	next     *Mark
+}
+
+// prove reads and compares. The order is the proof: see the package documentation.
+// Only the tables among themselves have no order to keep with the topic, so both go
+// on at once.
+func (r *run) prove(ctx context.Context) (err error) {
+	// Before the log's end is asked for: what was acknowledged by then lies below it.
+	if r.acks, err = readAcks(r.opts); err != nil {
+		return err
+	}
+	if r.pos, err = readPositions(ctx, r.cl, r.opts.Topic, r.opts.Group); err != nil {
+		return err
+	}
+	if err = r.chooseMark(ctx); err != nil {
+		return err
+	}
+	if r.limits, err = readLimits(ctx, r.cl, r.opts, r.pos, r.since); err != nil {
+		return err
+	}
+	spans := r.limits.spans(r.acks != nil)
+	r.reader = newReader(r.cl, r.opts.Topic, spans)
+	var open map[schema.EventKey]*unexplained
 	both, bothCtx := errgroup.WithContext(ctx)
 	both.Go(func() (err error) {
-		acc, err = newAccountant(opts, pos).account(bothCtx, r, countUp(opts.Progress, pos.spans()))
+		r.acc, err = r.accountant().account(bothCtx, r.reader, countUp(r.opts.Progress, spans))
 		return err
 	})
 	both.Go(func() (err error) {
-		t, err = readTables(bothCtx, opts.Pool)
+		if r.tables, err = readTables(bothCtx, r.opts.Pool, r.since); err != nil {
+			return err
+		}
+		open, err = readUnexplained(bothCtx, r.opts, r.since)
 		return err
 	})
 	if err := both.Wait(); err != nil {
-		return Report{}, err
+		return err
 	}
-	progress, err := judgePositions(ctx, opts, cl, pos)
-	if err != nil {
-		return Report{}, err
+	if r.meanings, err = r.judgeMeanings(ctx, open); err != nil {
+		return err
 	}
-	return report(opts, pos, r, acc, t, progress), nil
+	if r.missing, err = r.acks.settle(ctx, r.opts); err != nil {
+		return err
+	}
+	if r.progress, err = judgePositions(ctx, r.opts, r.cl, r.pos); err != nil {
+		return err
+	}
+	return r.advance(ctx)
 }
 
-func newAccountant(opts Options, pos positions) *accountant {
-	workers := opts.Workers
+func (r *run) accountant() *accountant {
+	workers := r.opts.Workers
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	workers = max(min(workers, int(opts.Pool.Config().MaxConns)), 1)
-	return &accountant{pool: opts.Pool, topic: opts.Topic, topicID: pos.topicID, workers: workers}
+	workers = max(min(workers, int(r.opts.Pool.Config().MaxConns)), 1)
+	return &accountant{
+		pool: r.opts.Pool, topic: r.opts.Topic, topicID: r.pos.topicID, workers: workers,
+		limits: r.limits, acks: r.acks, checkSignature: r.opts.CheckSignature, incremental: r.since != nil,
+	}
 }
 
 // countUp returns a function that adds up offsets and tells progress.

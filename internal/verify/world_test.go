@@ -163,6 +163,13 @@ func (w *world) apply(f fact, account string, amount int64) {
 	w.tb.Helper()
 	w.process(f, "applied")
 	w.enter(f, account, amount)
+	w.exec(`update processed_events set meaning = $2 where event_key = $1`, [16]byte(f.Key()), [16]byte(meaning(f.ID, account, amount)))
+}
+
+// meaning is the hash of an event with one posting, as enter writes it.
+func meaning(id, account string, amount int64) schema.MeaningHash {
+	m := schema.Meaning{Postings: []schema.Posting{{Account: account, Contra: "external:stripe", Amount: amount, Currency: "EUR", Rule: "paid", Movement: id}}}
+	return m.Hash()
 }
 
 // commit writes progress and committed offsets of all that was produced.

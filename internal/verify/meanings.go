@@ -1,0 +1,233 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"hookledger/schema"
+)
+
+// maxUnexplained bounds the applied events that are looked at one by one: 200 bytes each.
+const maxUnexplained = 100_000
+
+// meanings is what came of comparing entries with the meanings that were recorded.
+type meanings struct {
+	// wrong: the entries are not what the event was recorded to mean.
+	wrong finding
+	// uncompared: what the event meant has parts that no table keeps, and its record or
+	// today's mapping does not tell either.
+	uncompared finding
+}
+
+// unexplained is an applied event whose entries do not have the hash of its meaning.
+// That alone says nothing: a meaning may hold a status beside its postings, and of two
+// events with one movement only the first has the entry.
+type unexplained struct {
+	key        schema.EventKey
+	meaning    schema.MeaningHash
+	source, id string
+	partition  int32
+	offset     int64
+	inTopic    bool
+}
+
+func (u *unexplained) name(topic string) string {
+	return label(u.source+"/"+u.id) + " at " + place(topic, u.partition, u.offset)
+}
+
+// readUnexplained compares the entries of applied events with their recorded meaning, by
+// their hashes, and returns those that need a closer look.
+func readUnexplained(ctx context.Context, opts Options, since *Mark) (map[schema.EventKey]*unexplained, error) {
+	var through int64
+	if since != nil {
+		through = since.Entries.Through
+	}
+	open := make(map[schema.EventKey]*unexplained)
+	err := readOnly(ctx, opts.Pool, plannerFor(since), func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, sqlUnexplained, through, maxUnexplained, opts.Topic)
+		if err != nil {
+			return err
+		}
+		var u unexplained
+		_, err = pgx.ForEachRow(rows, []any{(*[16]byte)(&u.key), (*[16]byte)(&u.meaning), &u.source, &u.id, &u.partition, &u.offset, &u.inTopic}, func() error {
+			one := u
+			open[u.key] = &one
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return nil, readError("what applied events mean", err)
+	}
+	return open, nil
+}
+
+// judgeMeanings has the closer look: at the records of the topic.
+func (r *run) judgeMeanings(ctx context.Context, open map[schema.EventKey]*unexplained) (meanings, error) {
+	var m meanings
+	if err := r.explain(ctx, open, &m); err != nil {
+		return m, err
+	}
+	for _, u := range open {
+		m.uncompared.add(u.id, u.name(r.opts.Topic))
+	}
+	return m, nil
+}
+
+// explain asks today's mapping about the records of open events, and takes those that
+// are settled out of open.
+func (r *run) explain(ctx context.Context, open map[schema.EventKey]*unexplained, m *meanings) error {
+	if r.opts.Meaning == nil || len(open) == 0 {
+		return nil
+	}
+	spans := r.spansOf(open)
+	if len(spans) == 0 {
+		return nil
+	}
+	cl, err := kgo.NewClient(readerOpts(r.opts.KafkaOpts)...)
+	if err != nil {
+		return fmt.Errorf("make Kafka client to read topic %s again: %w", r.opts.Topic, err)
+	}
+	defer cl.Close()
+	var told []toldEvent
+	settle := func() error {
+		err := r.compare(ctx, told, open, m)
+		told = told[:0]
+		return err
+	}
+	var headers []schema.Header
+	err = newReader(cl, r.opts.Topic, spans).run(ctx, func(records []*kgo.Record) error {
+		for _, rec := range records {
+			if rec.Attrs.IsControl() {
+				continue
+			}
+			headers = headers[:0]
+			for _, h := range rec.Headers {
+				headers = append(headers, schema.Header(h))
+			}
+			e, err := schema.DecodeRecord(rec.Key, rec.Value, headers)
+			u := open[e.Key()]
+			if err != nil || u == nil || u.partition != rec.Partition || u.offset != rec.Offset {
+				continue
+			}
+			if meaning, err := r.opts.Meaning(&e); err == nil && meaning.Hash() == u.meaning && len(meaning.Postings) > 0 {
+				told = append(told, toldEvent{u, meaning})
+			}
+			if len(told) == batchRecords/10 {
+				if err := settle(); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}, func(int64) {})
+	if err != nil {
+		return err
+	}
+	return settle()
+}
+
+// spansOf are the smallest ranges of the log that hold the records of open events.
+func (r *run) spansOf(open map[schema.EventKey]*unexplained) []span {
+	at := make(map[int32]*span)
+	for _, u := range open {
+		i := slices.IndexFunc(r.pos.parts, func(p position) bool { return p.partition == u.partition })
+		if i < 0 || !u.inTopic || u.offset < r.pos.parts[i].start || u.offset >= r.pos.parts[i].end {
+			continue
+		}
+		if s := at[u.partition]; s == nil {
+			at[u.partition] = &span{u.partition, u.offset, u.offset + 1}
+		} else {
+			s.from, s.to = min(s.from, u.offset), max(s.to, u.offset+1)
+		}
+	}
+	out := make([]span, 0, len(at))
+	for _, s := range at {
+		out = append(out, *s)
+	}
+	return out
+}
+
+// toldEvent is an event with what it was applied as: the mapping's answer has the hash.
+type toldEvent struct {
+	*unexplained
+	meaning schema.Meaning
+}
+
+// standing is an entry as the table has it.
+type standing struct {
+	event             schema.EventKey
+	line              int32
+	effect            schema.EffectKey
+	account, currency string
+	amount            int64
+	contra, rule, by  string
+}
+
+// compare reads the entries of told events and of their movements: each posting has an
+// entry of the same money, and no entry of the event is anything else.
+func (r *run) compare(ctx context.Context, told []toldEvent, open map[schema.EventKey]*unexplained, m *meanings) error {
+	if len(told) == 0 {
+		return nil
+	}
+	var events, effects [][16]byte
+	for i := range told {
+		events = append(events, told[i].key)
+		for _, e := range told[i].meaning.EffectKeys(told[i].source) {
+			effects = append(effects, e)
+		}
+	}
+	byEffect, byEvent := make(map[schema.EffectKey]standing), make(map[schema.EventKey][]standing)
+	err := readOnly(ctx, r.opts.Pool, sqlByIndex, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, sqlStanding, events, effects)
+		if err != nil {
+			return err
+		}
+		var s standing
+		_, err = pgx.ForEachRow(rows, []any{(*[16]byte)(&s.event), &s.line, (*[16]byte)(&s.effect), &s.account, &s.currency, &s.amount, &s.contra, &s.rule, &s.by}, func() error {
+			byEffect[s.effect] = s
+			byEvent[s.event] = append(byEvent[s.event], s)
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return readError("entries of events and movements", err)
+	}
+	for i := range told {
+		t := &told[i]
+		if wrong := t.differs(byEffect, byEvent[t.key]); wrong != "" {
+			m.wrong.add(t.id, t.name(r.opts.Topic)+": "+wrong)
+		}
+		delete(open, t.key)
+	}
+	return nil
+}
+
+// differs says in what the entries differ from what the event was applied as.
+func (t *toldEvent) differs(byEffect map[schema.EffectKey]standing, own []standing) string {
+	expected := make(map[schema.EffectKey]int)
+	for line, effect := range t.meaning.EffectKeys(t.source) {
+		expected[effect] = line
+		p := t.meaning.Postings[line]
+		s, ok := byEffect[effect]
+		switch {
+		case !ok:
+			return fmt.Sprintf("line %d has no entry", line)
+		case s.account != p.Account || s.currency != p.Currency || s.amount != p.Amount:
+			return fmt.Sprintf("line %d is %d %s to %s, the event says %d %s to %s", line, s.amount, s.currency, label(s.account), p.Amount, p.Currency, label(p.Account))
+		case s.event == t.key && (s.line != int32(line) || s.contra != p.Contra || s.rule != p.Rule || s.by != p.Movement):
+			return fmt.Sprintf("line %d names another contra, rule or movement than the event", line)
+		}
+	}
+	for _, s := range own {
+		if _, ok := expected[s.effect]; !ok {
+			return fmt.Sprintf("line %d is no posting of the event", s.line)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,106 @@
+package verify
+
+// sqlMoneylessKeys: which of these events (by place, from 1) are applied and have no
+// entry. Indexes: processed_events_pkey, ledger_entries_event_line_once.
+const sqlMoneylessKeys = `
+select a.i
+from unnest($1::uuid[]) with ordinality as a (event_key, i)
+where exists (select from processed_events e where e.event_key = a.event_key and e.outcome = 'applied')
+	and not exists (select from ledger_entries l where l.event_key = a.event_key)
+order by a.i`
+
+// sqlUnrecorded: of which of these events (by place, from 1) no table knows. Indexes:
+// processed_events_pkey, ledger_entries_event_line_once, event_conflicts_once.
+const sqlUnrecorded = `
+select a.i
+from unnest($1::uuid[]) with ordinality as a (event_key, i)
+where not exists (select from processed_events e where e.event_key = a.event_key)
+	and not exists (select from ledger_entries l where l.event_key = a.event_key)
+	and not exists (select from event_conflicts c where c.event_key = a.event_key)
+order by a.i`
+
+const sqlQuarantinedEvents = `
+select distinct source, event_id from quarantined_events where source is not null and event_id is not null`
+
+// The hash of a meaning is made of texts, each behind its length: how many postings,
+// and six of each, by line. Here it is made of the entries, in SQL, so that the code
+// that made it first is not asked.
+const (
+	sqlPostingParts = `
+	int4send(octet_length(l.account_id)) || convert_to(l.account_id, 'UTF8') || int4send(octet_length(l.contra)) || convert_to(l.contra, 'UTF8') ||
+	int4send(octet_length(l.amount::text)) || convert_to(l.amount::text, 'UTF8') || int4send(octet_length(l.currency)) || convert_to(l.currency, 'UTF8') ||
+	int4send(octet_length(l.rule)) || convert_to(l.rule, 'UTF8') || int4send(octet_length(l.movement_id)) || convert_to(l.movement_id, 'UTF8')`
+	// '\x0000000131' is the text 1 behind its length.
+	sqlHashOfOne = `encode(substring(sha256('\x0000000131'::bytea ||` + sqlPostingParts + `) from 1 for 16), 'hex')::uuid`
+)
+
+// sqlUnexplained: applied events, not amended, whose entries do not have the hash of
+// their meaning: first as if the entry of line 0 were all, then, for those few where
+// that fails, over all entries. Entries above $1, $2 events at most; $3 is the topic.
+const sqlUnexplained = `
+with suspected as materialized (
+	select distinct on (e.event_key) e.event_key, e.meaning, e.source, e.event_id, e.topic, e.partition, e."offset"
+	from ledger_entries l
+	join processed_events e on e.event_key = l.event_key and e.outcome = 'applied'
+	where l.entry_id > $1
+		and case when l.line = 0 then e.meaning <> ` + sqlHashOfOne + `
+			else not exists (select from ledger_entries f where f.event_key = l.event_key and f.line = 0) end
+)
+select s.event_key, s.meaning, s.source, s.event_id, s.partition, s."offset", s.topic = $3
+from suspected s
+where not exists (select from amendments a where a.event_key = s.event_key)
+	and s.meaning <> (
+		select encode(substring(sha256(int4send(octet_length(count(*)::text)) || convert_to(count(*)::text, 'UTF8')
+			|| string_agg(` + sqlPostingParts + `, ''::bytea order by l.line)) from 1 for 16), 'hex')::uuid
+		from ledger_entries l where l.event_key = s.event_key)
+order by s.event_key
+limit $2`
+
+// sqlStanding: the entries of events $1, and of movements $2. Indexes:
+// ledger_entries_event_line_once, ledger_entries_effect_once.
+const sqlStanding = `
+with wanted as (
+	select l.* from ledger_entries l where l.event_key = any ((select $1::uuid[])::uuid[])
+	union
+	select l.* from ledger_entries l where l.effect_key = any ((select $2::uuid[])::uuid[])
+)
+select coalesce(event_key, '00000000-0000-0000-0000-000000000000'), line, effect_key, account_id, currency, amount, contra, rule, movement_id
+from wanted`
+
+// sqlNewest: the newest entry above $1 that is visible, with its effect key as its
+// fingerprint. Index: ledger_entries_by_id.
+const sqlNewest = `
+select entry_id, effect_key from ledger_entries where entry_id > $1 order by entry_id desc limit 1`
+
+// sqlAnchor: whether the entry $1 is the one that was marked. Index: ledger_entries_by_id.
+const sqlAnchor = `select exists (select from ledger_entries where entry_id = $1 and effect_key = $2)`
+
+// sqlServer: the version of the server, whose hashes are its own affair.
+const sqlServer = `select current_setting('server_version_num')::int`
+
+// sqlWriters: the transactions that write entries now, by name. Whoever has a number for
+// an entry holds this lock since before, and until others see the entry.
+const sqlWriters = `
+select coalesce(array_agg(distinct virtualtransaction), '{}')
+from pg_locks
+where locktype = 'relation' and relation = 'ledger_entries'::regclass and mode = 'RowExclusiveLock' and granted
+	and database = (select oid from pg_database where datname = current_database())`
+
+// sqlSketch compares the accounts with the entries in one snapshot and one number: the
+// sum of balances, each times a random number of its account, is the sum of amounts,
+// each times that of its account. It is linear, so what was added up once stays added
+// up: entries to $1 are in the mark, those to $2 go into the next. $3 seeds the random
+// numbers. Index: ledger_entries_by_id.
+const sqlSketch = `
+with fresh as (
+	select entry_id <= $2 as settles, hashtextextended(account_id || E'\n' || currency, $3)::numeric as h, amount
+	from ledger_entries
+	where entry_id > $1
+), held as (
+	select hashtextextended(account_id || E'\n' || currency, $3)::numeric as h, balance, entry_count
+	from accounts
+)
+select (select coalesce(sum(h * balance), 0)::text from held), (select coalesce(sum(h * entry_count), 0)::text from held),
+	(select coalesce(sum(h * amount) filter (where settles), 0)::text from fresh), (select coalesce(sum(h) filter (where settles), 0)::text from fresh),
+	(select coalesce(sum(h * amount), 0)::text from fresh), (select coalesce(sum(h), 0)::text from fresh),
+	(select count(*) from held), (select count(*) from fresh)`
