@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"hookledger/ingest/listener"
 	"hookledger/ingest/signature"
 	"hookledger/internal/crashpoint"
 	"hookledger/schema/provider"
@@ -247,7 +248,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, d *delivery, no 
 		w.Header().Set("Accept-Encoding", "identity")
 	}
 	if d.receivedAt.IsZero() || no.problem.name == bodyTooLarge.name || no.problem.name == overloaded.name {
-		answerEarly(w, r, no.problem, d.id)
+		listener.AnswerEarly(w, r, func() { writeProblem(w, no.problem, d.id) })
 		return
 	}
 	writeProblem(w, no.problem, d.id)

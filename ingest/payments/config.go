@@ -37,6 +37,8 @@ type Config struct {
 	// under different keys, may be to be counted.
 	DuplicateWindow time.Duration `yaml:"duplicate_window"`
 
+	// MaxConnections bounds the connections served at once; more wait to be accepted.
+	MaxConnections int `yaml:"max_connections"`
 	// MaxBodyBytes is the largest body accepted; a larger one is answered 413.
 	MaxBodyBytes int `yaml:"max_body_bytes"`
 	// AnswerTimeout is how long a request waits for Postgres before it is answered 503.
@@ -93,6 +95,8 @@ func DefaultConfig() Config {
 		KeyTTL:     24 * time.Hour,
 		// A person who presses twice, and a client whose retries make a new key each.
 		DuplicateWindow: 10 * time.Minute,
+		// As many bodies of the largest size are 64 MiB.
+		MaxConnections: 4096,
 		// The largest payment is 4 texts of 255 bytes, each byte escaped as six.
 		MaxBodyBytes:    16 << 10,
 		AnswerTimeout:   5 * time.Second,
@@ -123,6 +127,9 @@ func (c *Config) Validate() error {
 		refuse("payments.key_ttl is %s: set payments.claim_ttl (%s) to 8784h", c.KeyTTL, c.ClaimTTL)
 	}
 	bounds("duplicate_window", c.DuplicateWindow, time.Second, 30*24*time.Hour)
+	if c.MaxConnections < 1 || c.MaxConnections > 1<<20 {
+		refuse("payments.max_connections is %d: set 1 to 1048576, and LimitNOFILE of the process above it", c.MaxConnections)
+	}
 	if c.MaxBodyBytes < 1<<10 || c.MaxBodyBytes > 1<<20 {
 		refuse("payments.max_body_bytes is %d: set 1KiB to 1MiB", c.MaxBodyBytes)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"hookledger/ingest/listener"
 	"hookledger/internal/crashpoint"
 )
 
@@ -27,6 +28,8 @@ type exchange struct {
 	r     *http.Request
 	token *token
 	began time.Time
+	// read: the whole body was read.
+	read bool
 }
 
 func newRequestID() string {
@@ -155,6 +158,7 @@ func (s *Server) readBody(x *exchange) ([]byte, *refusal) {
 	case err != nil:
 		return nil, badBody.refuse("the body ended before its length, or stalled")
 	}
+	x.read = true
 	return body, nil
 }
 
@@ -266,7 +270,12 @@ func (s *Server) refuse(x *exchange, no refusal) {
 		h.Set("Accept-Encoding", "identity")
 	}
 	h.Set("Content-Type", problemType)
-	s.write(x, p.status, p.bytes(no.detail, x.id))
+	answer := func() { s.write(x, p.status, p.bytes(no.detail, x.id)) }
+	if x.read {
+		answer()
+		return
+	}
+	listener.AnswerEarly(x.w, x.r, answer)
 }
 
 // write writes and counts an answer.

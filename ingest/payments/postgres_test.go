@@ -197,11 +197,10 @@ func TestRole_IsEnough(t *testing.T) {
 	t.Parallel()
 	url := testkit.LedgerURL(t)
 	b := &bundle{tb: t, url: url, pool: openPool(t, url, 4)}
-	cfg, err := pgxpool.ParseConfig(url)
+	cfg, err := pgxpool.ParseConfig(testkit.RoleURL(t, url, "hookledger_payments"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.ConnConfig.RuntimeParams["role"] = "hookledger_payments"
 	pool, err := pgxpool.NewWithConfig(t.Context(), PoolConfig(cfg, 4))
 	if err != nil {
 		t.Fatal(err)

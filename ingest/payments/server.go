@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	stdlog "log"
 	"net"
 	"net/http"
 	"sync"
@@ -16,15 +15,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"hookledger/ingest/listener"
 	"hookledger/migrations"
 )
 
-// Limits of the listener.
 const (
-	readHeaderTimeout = 5 * time.Second
-	readTimeout       = 10 * time.Second
-	idleTimeout       = 60 * time.Second
-	maxHeaderBytes    = 16 << 10
+	// readTimeout is how long a request may take to arrive.
+	readTimeout = 10 * time.Second
 	// workTimeout is when a request's work is let go although Postgres has not answered:
 	// longer than any statement may take, so only a COMMIT that waits for its standby, or
 	// a network that fell silent, gets there.
@@ -108,15 +105,7 @@ func NewServer(d Deps) (*Server, error) {
 	if s.listener, err = net.Listen("tcp", d.Config.Listen); err != nil {
 		return nil, fmt.Errorf("listen on payments.listen: %w: stop who uses the address, or set another", err)
 	}
-	s.http = &http.Server{
-		Handler:           s.routes(),
-		ReadHeaderTimeout: readHeaderTimeout,
-		ReadTimeout:       readTimeout,
-		WriteTimeout:      readTimeout + d.Config.AnswerTimeout + 10*time.Second,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          stdlog.New(debugWriter{d.Log}, "", 0),
-	}
+	s.http = listener.New(s.routes(), readTimeout, d.Config.AnswerTimeout, d.Log)
 	return s, nil
 }
 
@@ -174,7 +163,7 @@ func (s *Server) Run(ctx context.Context) error {
 	defer func() { stop(); helpers.Wait() }()
 
 	served := make(chan error, 1)
-	helpers.Go(func() { served <- s.http.Serve(s.listener) })
+	helpers.Go(func() { served <- listener.Serve(s.http, s.listener, s.config.MaxConnections) })
 	refused := make(chan error, 1)
 	helpers.Go(func() {
 		if err := s.watch.await(background); err != nil {
@@ -242,13 +231,4 @@ func (s *Server) drain(ctx context.Context) error {
 		s.log.Warn().Msg("payments that nobody waits for were left to Postgres")
 	}
 	return nil
-}
-
-// debugWriter gives the lines of net/http, which quote what clients send, to the log
-// at debug, as text that cannot forge a line.
-type debugWriter struct{ log zerolog.Logger }
-
-func (w debugWriter) Write(line []byte) (int, error) {
-	w.log.Debug().Str("component", "http").Msg(string(line))
-	return len(line), nil
 }

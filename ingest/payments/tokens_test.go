@@ -108,6 +108,7 @@ func TestConfig_Validate(t *testing.T) {
 		"payments.claim_ttl":        func(c *Config) { c.ClaimTTL = time.Millisecond },
 		"payments.key_ttl":          func(c *Config) { c.KeyTTL = time.Second },
 		"payments.duplicate_window": func(c *Config) { c.DuplicateWindow = 0 },
+		"payments.max_connections":  func(c *Config) { c.MaxConnections = 0 },
 		"payments.max_body_bytes":   func(c *Config) { c.MaxBodyBytes = 1 },
 		"payments.answer_timeout":   func(c *Config) { c.AnswerTimeout = 0 },
 		"payments.rate.per_second":  func(c *Config) { c.Rate.PerSecond = 0 },

@@ -68,6 +68,7 @@ var meanings = map[string]meaning{
 	"payments.claim_ttl":           {text: "How long a request may work on a key before another one takes it over, by the clock of Postgres."},
 	"payments.key_ttl":             {text: "How long an Idempotency-Key is remembered. Used again later, it is a new payment."},
 	"payments.duplicate_window":    {text: "How far apart two payments that mean the same, under different keys, may be to be counted as duplicates."},
+	"payments.max_connections":     {text: "Most connections served at once; more wait to be accepted.", unit: "connections"},
 	"payments.max_body_bytes":      {text: "Largest body accepted; a larger one is answered 413.", unit: unitBytes},
 	"payments.answer_timeout":      {text: "How long a request waits for Postgres before it is answered 503; the next one with its key finds the result."},
 	"payments.rate.per_second":     {text: "Requests a second that a client may make over time, in each process.", unit: "requests/s"},

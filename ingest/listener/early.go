@@ -1,4 +1,4 @@
-package ingest
+package listener
 
 import (
 	"io"
@@ -14,13 +14,13 @@ const (
 	lingerTime  = 2 * time.Second
 )
 
-// answerEarly answers a request whose body was not read to its end, and closes the
+// AnswerEarly has a request answered whose body was not read to its end, and closes the
 // connection cleanly. Closing while bytes arrive would reset the connection, and a
 // reset can destroy an answer before the sender reads it; so what arrives is read and
 // thrown away for a while.
-func answerEarly(w http.ResponseWriter, r *http.Request, p problem, deliveryID string) {
+func AnswerEarly(w http.ResponseWriter, r *http.Request, answer func()) {
 	if r.ContentLength >= 0 && r.ContentLength <= smallBody {
-		writeProblem(w, p, deliveryID) // net/http reads the rest and keeps the connection
+		answer() // net/http reads the rest and keeps the connection
 		return
 	}
 	control := http.NewResponseController(w)
@@ -28,7 +28,7 @@ func answerEarly(w http.ResponseWriter, r *http.Request, p problem, deliveryID s
 	// knows it, and only HTTP/1 is spoken here.
 	_ = control.EnableFullDuplex()
 	w.Header().Set("Connection", "close")
-	writeProblem(w, p, deliveryID)
+	answer()
 	if control.Flush() != nil || r.Header.Get("Expect") != "" {
 		return // gone, or waiting for leave to send, which it does not get
 	}
