@@ -44,3 +44,35 @@ func TestAccount_RefundsOfNobodyGoToQuarantine(t *testing.T) {
 		}
 	}
 }
+
+// What `sources new` proposes in its comment finds one account for a payment and all that
+// comes of it.
+func TestAccount_TheProposedListFindsOneAccount(t *testing.T) {
+	t.Parallel()
+	topic := func(name string) map[string]string {
+		return map[string]string{"X-Shopify-Topic": name, "X-Shopify-Webhook-Id": "w"}
+	}
+	for name, fixtures := range map[string][]fixture{
+		"stripe":  {{file: "payment_intent.succeeded.json"}, {file: "charge.refunded_first.json"}, {file: "refund.failed.json"}, {file: "charge.dispute.funds_withdrawn.json"}},
+		"square":  {{file: "payment.updated.json"}, {file: "refund.updated.json"}, {file: "dispute.created.json"}},
+		"paddle":  {{file: "transaction.completed.json"}, {file: "adjustment.updated_approved.json"}, {file: "adjustment.created_chargeback.json"}},
+		"shopify": {{file: "orders_paid.json", header: topic("orders/paid")}, {file: "refunds_create.json", header: topic("refunds/create")}, {file: "disputes_create.json", header: topic("disputes/create")}},
+		"braintree": {
+			{file: "transaction_settled.form", replace: []string{`<order-id nil="true"/>`, `<order-id>acct_7</order-id>`}}, {file: "dispute_opened.form"},
+		},
+	} {
+		c := configOf(t, name, "", "")
+		d, err := provider.Definition(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, ok := strings.CutPrefix(d.AccountNote[len(d.AccountNote)-1], "account: [")
+		if !ok {
+			t.Fatalf("%s: the note ends in no list", name)
+		}
+		c.Account = strings.Split(strings.TrimSuffix(list, "]"), ", ")
+		if got := story(t, mustSource(t, c), name, fixtures); got == "" || strings.Contains(got, ",") {
+			t.Errorf("%s: got %q, want one account", name, got)
+		}
+	}
+}

@@ -60,6 +60,9 @@ func Effects(c source.Config) ([]Effect, error) {
 				e.Amount += " less " + r.Less
 			}
 			e.Movement = strings.Join(append([]string{r.Movement}, r.MovementAnd...), ":")
+			if r.MovementIf != "" {
+				e.Movement += ":" + r.MovementIf + " if there"
+			}
 			if e.Movement == "" {
 				e.Movement = "event ID"
 			}

@@ -53,7 +53,7 @@ func TestEffects_SayWhatRulesDo(t *testing.T) {
 		{
 			Type: "charge.refunded", Does: "debit", Rule: "charge.refunded", Unit: "minor",
 			Amount:   "data.object.amount_refunded less data.previous_attributes.amount_refunded",
-			Movement: "data.object.id:data.object.amount_refunded", When: "data.object.captured is not false",
+			Movement: "data.object.id:data.object.amount_refunded:request.id if there", When: "data.object.captured is not false",
 		},
 		{Type: "payment_intent.canceled", Does: "status"},
 		{Type: "invoice.paid", Does: "ignored", When: "payment_intent.succeeded tells of the same money"},

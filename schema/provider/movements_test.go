@@ -153,6 +153,8 @@ func TestMovements_WhatCannotBeToldApartWaitsForAPerson(t *testing.T) {
 		{"tbank", fixture{file: "partial_refunded.json"}, "5974256058:PARTIAL_REFUNDED:5000 PARTIAL_REFUNDED -: quarantine unclear_movement"},
 		{"tbank", fixture{file: "partial_refunded.json", replace: []string{"5000", "2500"}}, "5974256058:PARTIAL_REFUNDED:2500 PARTIAL_REFUNDED -: quarantine unclear_movement"},
 		{"tbank", fixture{file: "refunded.json"}, "5974256058:REFUNDED REFUNDED -: quarantine unclear_movement"},
+		{"paystack", fixture{file: "refund.processed.json", replace: []string{`"132013318360"`, `null`}}, "refund.processed:qTPrJoy9Bx refund.processed -: quarantine unclear_movement"},
+		{"robokassa", fixture{file: "payment.form", replace: []string{"450009", "0"}}, "0 payment -: quarantine unclear_movement"},
 		{"sberbank", fixture{file: "refunded_undated.form"}, "quarantine unclear_movement"},
 		{"sberbank", fixture{file: "refunded_undated_empty.form"}, "quarantine unclear_movement"},
 	} {

@@ -26,9 +26,13 @@ var _ = register(source.Definition{
 		SecretPrefixes:    []string{"pdl_ntfset_"},
 		BodyAuthenticated: true,
 	},
-	Knobs:   []string{"tolerance"},
-	Event:   source.EventConfig{ID: at("event_id"), Type: at("event_type"), Time: at("occurred_at"), TimeFormat: source.FormatRFC3339},
-	Live:    testsApart,
+	Knobs: []string{"tolerance"},
+	Event: source.EventConfig{ID: at("event_id"), Type: at("event_type"), Time: at("occurred_at"), TimeFormat: source.FormatRFC3339},
+	Live:  testsApart,
+	AccountNote: []string{
+		"Refunds and chargebacks carry no custom_data: quarantine. The customer is in all events:",
+		"account: [data.customer_id]",
+	},
 	Account: []string{"data.custom_data.account_id"},
 	Postings: []source.PostingConfig{{
 		Key: "transaction", Type: []string{"transaction.completed", "transaction.paid"},

@@ -8,7 +8,8 @@ import "hookledger/schema/source"
 // and not verified.
 //
 // There is no event ID: it is the event's name and the ID of what it is about. A refund
-// has an ID in newer versions, else its reference. charge.success credits. A refund moves
+// has an ID in newer versions, else its reference; one with neither shares the name of its
+// payment with every other refund of it, and goes to quarantine. charge.success credits. A refund moves
 // money when it is processed. Disputes move nothing by themselves: an accepted one is
 // refunded, and that refund is notified. transfer.success debits; transfer.reversed makes
 // the debit too, once, and gives it back. transfer.failed was never paid.
@@ -39,6 +40,9 @@ var _ = register(source.Definition{
 		Type:   []string{"charge.success"},
 		Amount: "data.amount", Unit: source.UnitMinor, Currency: at("data.currency"), Direction: credits,
 		Movement: "data.reference",
+	}, {
+		Key: "refund_unnamed", Type: []string{"refund.processed"}, When: []source.ConditionConfig{blank("data.id"), blank("data.refund_reference")},
+		Unclear: "without an ID and a reference it cannot be told from another refund of the same payment",
 	}, {
 		Type:   []string{"refund.processed"},
 		Amount: "data.amount", Unit: source.UnitMinor, Currency: at("data.currency"), Direction: debits,

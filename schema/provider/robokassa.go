@@ -12,7 +12,8 @@ import (
 // their own: give them a source of their own, or a test would pay a live order.
 // Source: docs.robokassa.ru (notifications and redirects), 2026-11.
 //
-// A payment credits OutSum, decimal text that may have more zeros than kopecks. Refunds and
+// A payment credits OutSum, decimal text that may have more zeros than kopecks. One without a
+// number of its own (InvId 0) cannot be told from another, and goes to quarantine. Refunds and
 // chargebacks are not notified. The account has to be in a signed field, such as Shp_account.
 var _ = register(source.Definition{
 	Name: "robokassa",
@@ -48,5 +49,8 @@ var _ = register(source.Definition{
 		Type:   []string{"payment"},
 		Amount: "OutSum", Unit: source.UnitMajor, Currency: source.Locator{Const: "RUB"}, Direction: credits,
 		Movement: "InvId",
+	}, {
+		Key: "unnumbered", Type: []string{"payment"}, When: []source.ConditionConfig{is("InvId", "0")},
+		Unclear: "the shop gave it no number (InvId 0), so it cannot be told from another payment",
 	}},
 })

@@ -33,7 +33,11 @@ var _ = register(source.Definition{
 		TimeFormat: source.FormatRFC3339,
 	},
 	// Disputes have none.
-	Live:    source.LiveFlag{Paths: []string{"test", "transactions[0].test"}, Live: []string{"false"}, Test: []string{"true"}},
+	Live: source.LiveFlag{Paths: []string{"test", "transactions[0].test"}, Live: []string{"false"}, Test: []string{"true"}},
+	AccountNote: []string{
+		"Refunds and disputes carry the order, not the customer: quarantine, unless each order has an account:",
+		"account: [order_id, id]",
+	},
 	Account: []string{"customer.id"},
 	Postings: []source.PostingConfig{{
 		Type:   []string{"orders/paid"},

@@ -30,8 +30,12 @@ var _ = register(source.Definition{
 			p.Add("signature.url", "is missing; it is the notification URL as registered with Square, byte by byte")
 		}
 	},
-	Event:   source.EventConfig{ID: at("event_id"), Type: at("type"), Time: at("created_at"), TimeFormat: source.FormatRFC3339},
-	Live:    testsApart,
+	Event: source.EventConfig{ID: at("event_id"), Type: at("type"), Time: at("created_at"), TimeFormat: source.FormatRFC3339},
+	Live:  testsApart,
+	AccountNote: []string{
+		"Refunds and disputes name the payment alone: quarantine, unless each payment has an account:",
+		"account: [data.object.payment.id, data.object.refund.payment_id, data.object.dispute.disputed_payment.payment_id]",
+	},
 	Account: []string{"data.object.payment.reference_id"},
 	Postings: []source.PostingConfig{{
 		Key: "payment", Type: []string{"payment.created", "payment.updated"},

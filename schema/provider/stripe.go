@@ -13,9 +13,17 @@ import "hookledger/schema/source"
 // a charge inherits the metadata of its payment intent, so the account is found, and a
 // refund has none of its own. charge.refunded holds the sum of all refunds so far; the
 // sum before stands in data.previous_attributes, and without it the event goes to
-// quarantine. The movement is charge and sum. Known limit: when a refund fails and one of
-// the same amount is made again, the sum is as it was before, and the second refund is
-// taken for the first (outcome same_effect).
+// quarantine. The movement is charge and sum, and the request that made it: when a refund
+// fails and one of the same amount is made again, the sum is as it was before, and two Event
+// objects of one refund have one request. Known limit: where Stripe names no request
+// (request.id is null), the second of such refunds is taken for the first, with the outcome
+// same_effect, which `events list` shows.
+//
+// Stripe copies the metadata of a payment intent to its charge alone. Refunds that fail and
+// disputes have none, and go to quarantine with missing_account, unless the refund was made
+// with metadata.account_id, or the source has an account for each payment, which all of
+// them name: account: [data.object.payment_intent, data.object.id]. Never add a fallback that is
+// another account for the same payment.
 //
 // A dispute moves money when funds are withdrawn and reinstated, not when it is opened
 // or closed. Stripe's fees, that for a dispute among them, are between the merchant and
@@ -43,7 +51,12 @@ var _ = register(source.Definition{
 		// Seconds in v1 events, RFC 3339 in v2 ("thin") ones.
 		Time: at("created"),
 	},
-	Live:    source.LiveFlag{Paths: []string{"livemode"}, Live: []string{"true"}, Test: []string{"false"}},
+	Live: source.LiveFlag{Paths: []string{"livemode"}, Live: []string{"true"}, Test: []string{"false"}},
+	AccountNote: []string{
+		"Refunds that fail and disputes carry no metadata of the payment: quarantine. Give refunds",
+		"metadata.account_id of their own, or keep one account for each payment, which all name:",
+		"account: [data.object.payment_intent, data.object.id]",
+	},
 	Account: []string{"data.object.metadata.account_id"},
 	Postings: []source.PostingConfig{{
 		Type: []string{"payment_intent.succeeded"},
@@ -63,7 +76,7 @@ var _ = register(source.Definition{
 		When:   []source.ConditionConfig{not("data.object.captured", "false")},
 		Amount: "data.object.amount_refunded", Less: "data.previous_attributes.amount_refunded",
 		Unit: source.UnitMinor, Currency: at("data.object.currency"), Direction: debits,
-		Movement: "data.object.id", MovementAnd: []string{"data.object.amount_refunded"},
+		Movement: "data.object.id", MovementAnd: []string{"data.object.amount_refunded"}, MovementIf: "request.id",
 	}, {
 		Key: "refund_failed", Type: []string{"refund.failed", "refund.updated", "charge.refund.updated"},
 		When:   []source.ConditionConfig{is("data.object.status", "failed", "canceled")},

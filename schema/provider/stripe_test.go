@@ -26,18 +26,18 @@ var stripeFixtures = []fixture{
 	{file: "charge.succeeded_legacy.json", want: []string{"evt_3Pq7cl charge.succeeded 2025-11-29T12:00:00Z: +5000 USD acct_7 charge ch_1OldA"}},
 	{file: "charge.succeeded_legacy_uncaptured.json", want: []string{"evt_3Pq7cu charge.succeeded 2025-11-29T12:00:00Z: ignored"}},
 	{file: "charge.captured_legacy.json", want: []string{"evt_3Pq7cc charge.captured 2025-11-29T12:00:00Z: +3000 USD acct_7 charge ch_1OldB"}},
-	{file: "charge.refunded_first.json", want: []string{"evt_3Pq7r1 charge.refunded 2025-11-29T13:00:00Z: -1500 USD acct_7 charge.refunded ch_3Pq7:1500"}},
-	{file: "charge.refunded_second.json", want: []string{"evt_3Pq7r2 charge.refunded 2025-11-29T14:00:00Z: -1500 USD acct_7 charge.refunded ch_3Pq7:3000"}},
-	{file: "charge.refunded_rest.json", want: []string{"evt_3Pq7r3 charge.refunded 2025-11-29T14:30:00Z: -2000 USD acct_7 charge.refunded ch_3Pq7:5000"}},
+	{file: "charge.refunded_first.json", want: []string{"evt_3Pq7r1 charge.refunded 2025-11-29T13:00:00Z: -1500 USD acct_7 charge.refunded ch_3Pq7:1500:req_R1"}},
+	{file: "charge.refunded_second.json", want: []string{"evt_3Pq7r2 charge.refunded 2025-11-29T14:00:00Z: -1500 USD acct_7 charge.refunded ch_3Pq7:3000:req_R2"}},
+	{file: "charge.refunded_rest.json", want: []string{"evt_3Pq7r3 charge.refunded 2025-11-29T14:30:00Z: -2000 USD acct_7 charge.refunded ch_3Pq7:5000:req_R3"}},
 	{file: "charge.refunded_no_delta.json", want: []string{"evt_3Pq7rn charge.refunded 2025-11-29T14:00:00Z: quarantine bad_amount"}},
 	{file: "charge.refunded_uncaptured.json", want: []string{"evt_3Pq7ru charge.refunded 2025-11-29T12:00:00Z: ignored"}},
 	{file: "refund.created.json", want: []string{"evt_3Pq7rc refund.created 2025-11-29T13:00:00Z: status re_3Pq7=succeeded"}},
 	{file: "refund.updated.json", want: []string{"evt_3Pq7rd refund.updated 2025-11-29T13:01:40Z: status re_3Pq7=succeeded"}},
-	{file: "refund.failed.json", want: []string{"evt_3Pq7rf refund.failed 2025-11-30T13:00:00Z: +1500 USD acct_7 refund_failed re_3Pq7"}},
-	{file: "charge.refund.updated_failed.json", want: []string{"evt_3Pq7rg charge.refund.updated 2025-11-30T13:00:00Z: +1500 USD acct_7 refund_failed re_3Pq7; status re_3Pq7=failed"}},
+	{file: "refund.failed.json", want: []string{"evt_3Pq7rf refund.failed 2025-11-30T13:00:00Z: quarantine missing_account"}},
+	{file: "charge.refund.updated_failed.json", want: []string{"evt_3Pq7rg charge.refund.updated 2025-11-30T13:00:00Z: quarantine missing_account"}},
 	{file: "charge.dispute.created.json", want: []string{"evt_3Pq7d1 charge.dispute.created 2025-11-30T12:00:00Z: status du_1Pq9=needs_response"}},
-	{file: "charge.dispute.funds_withdrawn.json", want: []string{"evt_3Pq7d2 charge.dispute.funds_withdrawn 2025-11-30T12:00:01Z: -3000 USD acct_7 charge.dispute.funds_withdrawn du_1Pq9"}},
-	{file: "charge.dispute.funds_reinstated.json", want: []string{"evt_3Pq7d3 charge.dispute.funds_reinstated 2025-12-29T12:00:00Z: +3000 USD acct_7 charge.dispute.funds_reinstated du_1Pq9"}},
+	{file: "charge.dispute.funds_withdrawn.json", want: []string{"evt_3Pq7d2 charge.dispute.funds_withdrawn 2025-11-30T12:00:01Z: quarantine missing_account"}},
+	{file: "charge.dispute.funds_reinstated.json", want: []string{"evt_3Pq7d3 charge.dispute.funds_reinstated 2025-12-29T12:00:00Z: quarantine missing_account"}},
 	{file: "charge.dispute.closed.json", want: []string{"evt_3Pq7d4 charge.dispute.closed 2025-12-29T12:00:00Z: status du_1Pq9=won"}},
 	{file: "payout.created.json", want: []string{"evt_3Pq7o1 payout.created 2025-11-29T14:00:00Z: -2000 USD acct_7 payout po_1Pq7"}},
 	{file: "payout.paid.json", want: []string{"evt_3Pq7o2 payout.paid 2025-12-01T12:00:00Z: -2000 USD acct_7 payout po_1Pq7"}},
@@ -54,23 +54,61 @@ func TestStripe_Meaning(t *testing.T) {
 	checkFixtures(t, stripeSource(t), "stripe", stripeFixtures)
 }
 
+// perPayment has an account for each payment: every event about it names the payment intent.
+func perPayment(t testing.TB, postings ...provider.PostingConfig) *provider.Source {
+	t.Helper()
+	return mustSource(t, provider.Config{
+		Name: "stripe", Provider: "stripe", Account: []string{"data.object.payment_intent", "data.object.id"}, Postings: postings,
+	})
+}
+
 func TestStripe_EveryMovementIsMadeOnce(t *testing.T) {
 	t.Parallel()
-	s := stripeSource(t)
+	s := perPayment(t)
 	for want, files := range map[string][]string{
 		// Three refunds of one charge, each told of twice, in another way.
-		"0 USD acct_7": {"payment_intent.succeeded.json", "charge.succeeded.json", "checkout.session.completed.json", "invoice.paid.json",
+		"0 USD pi_3Pq7": {"payment_intent.succeeded.json", "charge.succeeded.json", "checkout.session.completed.json", "invoice.paid.json",
 			"charge.refunded_first.json", "refund.created.json", "refund.updated.json", "charge.refunded_second.json", "charge.refunded_rest.json"},
 		// A refund that failed comes back once, whatever tells of it.
-		"5000 USD acct_7": {"payment_intent.succeeded.json", "charge.refunded_first.json", "refund.failed.json", "charge.refund.updated_failed.json"},
+		"5000 USD pi_3Pq7": {"payment_intent.succeeded.json", "charge.refunded_first.json", "refund.failed.json", "charge.refund.updated_failed.json"},
 		// A dispute that is lost, beside a refund of the same charge.
-		"500 USD acct_7": {"payment_intent.succeeded.json", "charge.refunded_first.json", "charge.dispute.created.json", "charge.dispute.funds_withdrawn.json"},
-		// A dispute that is won, and a payout that the bank sent back.
-		"3500 USD acct_7": {"payment_intent.succeeded.json", "charge.refunded_first.json", "charge.dispute.funds_withdrawn.json", "charge.dispute.funds_reinstated.json",
-			"charge.dispute.closed.json", "payout.created.json", "payout.paid.json", "payout.failed.json"},
-		"3000 USD acct_7": {"payment_intent.succeeded.json", "payout.created.json", "payout.paid.json"},
+		"500 USD pi_3Pq7": {"payment_intent.succeeded.json", "charge.refunded_first.json", "charge.dispute.created.json", "charge.dispute.funds_withdrawn.json"},
+		// A dispute that is won.
+		"3500 USD pi_3Pq7": {"payment_intent.succeeded.json", "charge.refunded_first.json", "charge.dispute.funds_withdrawn.json", "charge.dispute.funds_reinstated.json",
+			"charge.dispute.closed.json"},
 	} {
 		wantStory(t, s, "stripe", stripeFixtures, want, files...)
+	}
+	// Payouts have the metadata of who ordered them: one the bank sent back, and one it paid.
+	s = stripeSource(t)
+	wantStory(t, s, "stripe", stripeFixtures, "5000 USD acct_7", "payment_intent.succeeded.json", "payout.created.json", "payout.paid.json", "payout.failed.json")
+	wantStory(t, s, "stripe", stripeFixtures, "3000 USD acct_7", "payment_intent.succeeded.json", "payout.created.json", "payout.paid.json")
+}
+
+// A refund fails, and one of the same amount is made again: the sum of refunds is what it
+// was, and the request another one. Two Event objects of one refund have one request.
+func TestStripe_RefundAgainAfterOneThatFailed(t *testing.T) {
+	t.Parallel()
+	first := fixture{file: "charge.refunded_first.json"}
+	again := fixture{file: "charge.refunded_first.json", replace: []string{"evt_3Pq7r1", "evt_again", "req_R1", "req_again"}}
+	other := fixture{file: "charge.refunded_first.json", replace: []string{"evt_3Pq7r1", "evt_other"}}
+	wantTold(t, perPayment(t), "stripe", "3500 USD pi_3Pq7", fixture{file: "payment_intent.succeeded.json"}, first, fixture{file: "refund.failed.json"}, again)
+	wantTold(t, perPayment(t), "stripe", "3500 USD pi_3Pq7", fixture{file: "payment_intent.succeeded.json"}, first, other)
+	// The known limit: without the request, they are one.
+	unnamed := []string{`"id": "req_R1"`, `"id": null`}
+	first.replace = unnamed
+	again.replace = append([]string{"evt_3Pq7r1", "evt_again"}, unnamed...)
+	wantTold(t, perPayment(t), "stripe", "5000 USD pi_3Pq7", fixture{file: "payment_intent.succeeded.json"}, first, fixture{file: "refund.failed.json"}, again)
+}
+
+// Stripe copies the metadata of a payment intent to its charge, and to nothing else. Who gives
+// a refund metadata of its own names the account; of a dispute nobody can in time.
+func TestStripe_MetadataOfARefundNamesTheAccount(t *testing.T) {
+	t.Parallel()
+	f := fixture{file: "refund.failed.json", replace: []string{`"metadata":{}`, `"metadata":{"account_id":"acct_7"}`}}
+	want := "evt_3Pq7rf refund.failed 2025-11-30T13:00:00Z: +1500 USD acct_7 refund_failed re_3Pq7"
+	if got := strings.Join(f.describe(t, stripeSource(t), "stripe"), "\n"); got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
@@ -78,20 +116,17 @@ func TestStripe_EveryMovementIsMadeOnce(t *testing.T) {
 // the dispute's.
 func TestStripe_FeeBesideADisputeIsItsOwnMovement(t *testing.T) {
 	t.Parallel()
-	s := mustSource(t, provider.Config{
-		Name: "stripe", Provider: "stripe", Account: []string{"data.object.metadata.account_id"},
-		Postings: []provider.PostingConfig{{
-			Key: "dispute_fee", Type: []string{"charge.dispute.funds_withdrawn", "charge.dispute.funds_reinstated"},
-			Each: "data.object.balance_transactions", When: []provider.ConditionConfig{{Path: "item.reporting_category", Is: []string{"dispute"}}},
-			Amount: "item.fee", Unit: "minor", Currency: provider.Locator{Path: "item.currency"},
-			Direction: provider.Direction{Always: "debit"}, Movement: "item.id",
-		}},
+	s := perPayment(t, provider.PostingConfig{
+		Key: "dispute_fee", Type: []string{"charge.dispute.funds_withdrawn", "charge.dispute.funds_reinstated"},
+		Each: "data.object.balance_transactions", When: []provider.ConditionConfig{{Path: "item.reporting_category", Is: []string{"dispute"}}},
+		Amount: "item.fee", Unit: "minor", Currency: provider.Locator{Path: "item.currency"},
+		Direction: provider.Direction{Always: "debit"}, Movement: "item.id",
 	})
 	f := fixture{file: "charge.dispute.funds_withdrawn.json"}
-	want := "evt_3Pq7d2 charge.dispute.funds_withdrawn 2025-11-30T12:00:01Z: -3000 USD acct_7 charge.dispute.funds_withdrawn du_1Pq9; -1500 USD acct_7 dispute_fee txn_1PqW"
+	want := "evt_3Pq7d2 charge.dispute.funds_withdrawn 2025-11-30T12:00:01Z: -3000 USD pi_3Pq7 charge.dispute.funds_withdrawn du_1Pq9; -1500 USD pi_3Pq7 dispute_fee txn_1PqW"
 	if got := strings.Join(f.describe(t, s, "stripe"), "\n"); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	wantStory(t, s, "stripe", stripeFixtures, "3500 USD acct_7",
+	wantStory(t, s, "stripe", stripeFixtures, "3500 USD pi_3Pq7",
 		"payment_intent.succeeded.json", "charge.dispute.funds_withdrawn.json", "charge.dispute.funds_reinstated.json")
 }

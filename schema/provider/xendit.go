@@ -21,7 +21,7 @@ var _ = register(source.Definition{
 		Scheme: source.SchemeToken, Header: "X-Callback-Token",
 	},
 	Event: source.EventConfig{
-		ID:   source.Locator{Header: "Webhook-Id", Or: []source.Locator{{Join: []string{"id", "status"}}}},
+		ID:   source.Locator{Header: "Webhook-Id", Or: []source.Locator{{Join: []string{"id", "status"}}, {Join: []string{"event", "data.id"}}}},
 		Time: source.Locator{Path: "paid_at", Or: []source.Locator{{Path: "updated"}, {Path: "created"}}}, TimeFormat: source.FormatRFC3339,
 	},
 	Type: func(_ source.Delivery, v *schema.Value) (string, error) {
@@ -35,8 +35,9 @@ var _ = register(source.Definition{
 		}
 		return ""
 	},
-	Live:    testsApart,
-	Account: []string{"external_id"},
+	Live:        testsApart,
+	AccountNote: []string{"Refunds and payouts carry data.reference_id in its place: add it where both hold the same account."},
+	Account:     []string{"external_id"},
 	Postings: []source.PostingConfig{{
 		Key: "invoice", Type: []string{"invoice.paid", "invoice.settled"},
 		Amount: "paid_amount", AmountElse: "amount", Unit: source.UnitMajor, Currency: at("currency"), Direction: credits,

@@ -48,8 +48,10 @@ type Definition struct {
 	// Account are paths at which an account can be kept with this provider, as an example
 	// for who writes a configuration. Required are the keys of signature: that it must
 	// set, each with an example.
-	Account  []string
-	Required map[string]string
+	Account []string
+	// AccountNote says which events do not carry it, and what to do, in lines for a comment.
+	AccountNote []string
+	Required    map[string]string
 	// Addresses are the queries with which the source's URL is registered, where one alone
 	// will not do.
 	Addresses []string

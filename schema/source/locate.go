@@ -141,6 +141,10 @@ func (l *locator) first(d Delivery, v *schema.Value) (string, error) {
 			if parts[i], err = word(v, path); err != nil {
 				return "", err
 			}
+			// What has no name has none to be joined: all of its kind would be one.
+			if parts[i] == "" {
+				return "", fmt.Errorf("%w at %s but an empty text", errAbsent, path)
+			}
 		}
 		return strings.Join(parts, l.separator), nil
 	}

@@ -241,13 +241,17 @@ func (r *postingRule) readMovement(root *schema.Value, ev *schema.Event) (string
 	if len(r.movement) == 0 {
 		return ev.ID, nil
 	}
-	parts := make([]string, len(r.movement))
-	for i, path := range r.movement {
+	paths := r.movement
+	if _, ok := present(root, r.movementIf); ok && !r.movementIf.IsZero() {
+		paths = append(slices.Clone(paths), r.movementIf)
+	}
+	parts := make([]string, len(paths))
+	for i, path := range paths {
 		part, err := readName(root, path, schema.ReasonBadMovement)
 		if err != nil {
 			return "", err
 		}
-		if len(r.movement) > 1 {
+		if len(paths) > 1 {
 			part = colonEscaper.Replace(part)
 		}
 		parts[i] = part

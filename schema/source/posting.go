@@ -40,6 +40,9 @@ type PostingConfig struct {
 	// MovementAnd are further paths whose values are part of that name, joined by colons.
 	// All must be there.
 	MovementAnd []string `yaml:"movement_and,omitempty"`
+	// MovementIf is a further path whose value, if it is there, is the last part of that name.
+	// It is for built-in rules.
+	MovementIf string `yaml:"-"`
 	// Unclear says why the movement cannot be told from the event, which then goes to
 	// quarantine. The keys about money are left out. It is for built-in rules.
 	Unclear string `yaml:"-"`

@@ -47,8 +47,10 @@ type postingRule struct {
 	currency  locator
 	direction direction
 	movement  []schema.Path
-	contra    string
-	unclear   string
+	// movementIf is a last part of the movement, where it is there.
+	movementIf schema.Path
+	contra     string
+	unclear    string
 	// unsigned are the paths of the rule that the source does not believe.
 	unsigned []string
 }
@@ -151,6 +153,9 @@ func newPosting(at string, s *Source, c PostingConfig, accounts []schema.Path, p
 		p.Add(at+".movement_and", "needs movement")
 	}
 	r.movement = append(r.movement, newPaths(at+".movement_and", c.MovementAnd, p)...)
+	if c.MovementIf != "" {
+		r.movementIf = newPath(at+".movement_if", c.MovementIf, p)
+	}
 	if r.contra == "" {
 		// The key, not the name: it stays when the source is renamed, and so does the
 		// meaning of its events.

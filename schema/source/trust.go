@@ -76,7 +76,7 @@ func covers(pattern, steps []string) bool {
 // unsigned returns the paths of a rule that decide about money and are not signed. Which
 // of several accounts counts is known only when an event is read.
 func (s *Source) unsigned(r *postingRule) []string {
-	paths := []schema.Path{r.less, r.currency.path, r.direction.path}
+	paths := []schema.Path{r.less, r.currency.path, r.direction.path, r.movementIf}
 	paths = slices.Concat(paths, r.amounts, r.movement)
 	for _, c := range r.when {
 		paths = append(paths, c.path)

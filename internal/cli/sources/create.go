@@ -144,6 +144,9 @@ func Template(d *source.Definition, name, url string) string {
 		}
 		line("    # Where the account is in an event; the first that leads to a value counts. An event")
 		line("    # that moves money and has none goes to quarantine.")
+		for _, note := range d.AccountNote {
+			line("    # %s", note)
+		}
 		line("    account: [%s]", strings.Join(quoted(paths), ", "))
 		line("    # What events mean is built in: hookledger sources events %s", name)
 	default:
