@@ -86,7 +86,7 @@ func newKafkaCluster(size int, extra kafkaExtra) (*KafkaCluster, error) {
 	if k.brokers, err = planBrokers(parts, dir, size, extra); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*startWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*startWithin)
 	defer cancel()
 	errs := make([]error, size)
 	var formats sync.WaitGroup

@@ -201,3 +201,27 @@ func notRoot() (*syscall.SysProcAttr, error) {
 	}
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, nil
 }
+
+// RoleURL returns a connection string of a new role that has the rights of a group, such
+// as hookledger_worker, and no others. The role is dropped after the test.
+func RoleURL(tb testing.TB, connection, group string) string {
+	tb.Helper()
+	direct := DirectURL(tb, connection)
+	name := uniqueName("login")
+	run := func(sql string) {
+		tb.Helper()
+		ctx, cancel := context.WithTimeout(context.Background(), startWithin)
+		defer cancel()
+		if err := execute(ctx, direct, sql); err != nil {
+			tb.Errorf("role of the test: %v", err)
+		}
+	}
+	run(fmt.Sprintf(`create role %s login password '%[1]s' in role %s`, name, group))
+	tb.Cleanup(func() { run(`drop role ` + name) })
+	u, err := url.Parse(connection)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	u.User = url.UserPassword(name, name)
+	return u.String()
+}

@@ -125,6 +125,12 @@ func openPool(tb testing.TB, url string) *pgxpool.Pool {
 		tb.Fatalf("read connection string: %v", err)
 	}
 	cfg.MaxConns = 8
+	cfg.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		// Where nothing is prepared pgx has to know what is a uuid.
+		conn.TypeMap().RegisterDefaultPgType([16]byte{}, "uuid")
+		conn.TypeMap().RegisterDefaultPgType([][16]byte{}, "_uuid")
+		return nil
+	}
 	pool, err := pgxpool.NewWithConfig(context.Background(), cfg)
 	if err != nil {
 		tb.Fatalf("open pool: %v", err)

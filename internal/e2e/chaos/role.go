@@ -71,6 +71,7 @@ func (r *role) live() {
 type life struct {
 	role  *role
 	proc  *process.Process
+	began time.Time
 	crash Step // the zero Step: none
 	mark  string
 }
@@ -105,7 +106,7 @@ func (r *role) begin() (*life, bool) {
 		r.complain("start %s: %v", r.name, err)
 		return nil, true
 	}
-	r.proc, r.sent = l.proc, 0
+	r.proc, r.sent, l.began = l.proc, 0, time.Now()
 	return l, true
 }
 
@@ -143,6 +144,16 @@ func (l *life) crashed() bool {
 	return l.crash.Point != "" && err == nil
 }
 
+// unborn says that SIGTERM came before the program had begun to listen to it.
+func (l *life) unborn() bool {
+	var exit *exec.ExitError
+	if !errors.As(l.proc.Err(), &exit) || time.Since(l.began) > 10*time.Second {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGTERM
+}
+
 // end judges how a life ended, and waits before the next where something else than us
 // ended it.
 func (r *role) end(l *life) {
@@ -159,7 +170,7 @@ func (r *role) end(l *life) {
 		if sent == 0 {
 			time.Sleep(millis(l.crash.For))
 		}
-	case sent == syscall.SIGTERM && err == nil:
+	case sent == syscall.SIGTERM && (err == nil || l.unborn()):
 	default:
 		r.complain("%s ended by itself, or not in good order: %v; see %s", r.name, err, r.logPath())
 		time.Sleep(200 * time.Millisecond)

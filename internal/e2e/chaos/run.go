@@ -90,13 +90,13 @@ type run struct {
 // Run carries out a plan against real processes and judges what came of it. The error is
 // of the harness itself; what the program did wrong is in the report. It must be called on
 // the goroutine of the test that made the stage.
-func Run(ctx context.Context, o Options) (Report, error) {
+func Run(ctx context.Context, o Options) (report Report, err error) {
 	began := time.Now()
 	r, err := newRun(o)
 	if err != nil {
-		return Report{}, err
+		return report, err
 	}
-	report := Report{Seed: r.plan.Seed, Plan: r.plan}
+	report = Report{Seed: r.plan.Seed, Plan: r.plan}
 	defer r.close(&report)
 	if err := r.prepare(ctx); err != nil {
 		return report, err

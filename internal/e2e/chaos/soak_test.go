@@ -16,6 +16,7 @@ const (
 	envSeeds   = "CHAOS_SEEDS"
 	envMinutes = "CHAOS_MINUTES"
 	envPlan    = "CHAOS_PLAN"
+	envBinary  = "CHAOS_BINARY" // built with -tags chaos; empty: a fresh one
 	envVerbose = "CHAOS_VERBOSE"
 )
 
@@ -39,7 +40,7 @@ func TestSoak(t *testing.T) {
 	if target == "" {
 		return
 	}
-	stage := chaos.NewStage(t, target, "")
+	stage := chaos.NewStage(t, target, os.Getenv(envBinary))
 	if path := os.Getenv(envPlan); path != "" {
 		text, err := os.ReadFile(path)
 		if err != nil {

@@ -146,6 +146,62 @@ func TestCheck_DamagedWorldIsCaught(t *testing.T) {
 		{"incident without a cause", func(w *World) {
 			w.Tables.Incidents = []Incident{{ID: 7, Severity: "loss", Kind: "truncated", Partition: 0}}
 		}, "I14", "incident 7"},
+		{"forged event answered 2xx", func(w *World) { delivery(w, "stripe", "forged").Result = OK }, "I6", "stripe/forged"},
+		{"forged event stored after no answer", func(w *World) {
+			r := w.Records[0]
+			r.Key, r.Headers = []byte("forged"), slices.Clone(r.Headers)
+			setHeader(&r, "hl_source", "stripe")
+			setHeader(&r, "ce_source", "/webhooks/stripe")
+			setHeader(&r, "ce_id", "forged")
+			setHeader(&r, "hl_body_sha256", delivery(w, "stripe", "forged").SHA256)
+			r.Value, r.Partition, r.Offset = []byte(bodyOf("stripe", "forged")), 1, w.Group.Committed[1]
+			w.Records = append(w.Records, r)
+		}, "I6", "stripe/forged"},
+
+		{"older state stands", func(w *World) { w.Tables.States[0] = ObjectState{"acme", "order-1", "pending", 10, time.Unix(999, 0)} }, "S1", "acme/order-1"},
+		{"state missing", func(w *World) { w.Tables.States = nil }, "S1", "acme/order-1"},
+		{"state of nobody", func(w *World) {
+			w.Tables.States = append(w.Tables.States, ObjectState{Source: "acme", Object: "order-2"})
+		}, "S1", "acme/order-2"},
+
+		{"key paid twice", func(w *World) {
+			p := w.Tables.Payments[0]
+			p.PaymentID = "again"
+			w.Tables.Payments = append(w.Tables.Payments, p)
+		}, "P1", "k1"},
+		{"key answered in two ways", func(w *World) { w.Tries[1].Body += " " }, "P1", "k1"},
+		{"key of two bodies answered twice", func(w *World) {
+			t := w.Tries[1]
+			t.Reference = "ref-k1-other"
+			w.Tries = append(w.Tries, t)
+		}, "P1", "k1"},
+		{"refused for good and paid", func(w *World) {
+			w.Tables.Payments = append(w.Tables.Payments, Payment{"id-of-k2", "alice", "carol", 9_000_000, "EUR", "ref-k2"})
+		}, "P1", "k2"},
+		{"answered 201 and not paid", func(w *World) {
+			w.Tables.Payments = nil
+			w.Tables.Entries = slices.DeleteFunc(slices.Clone(w.Tables.Entries), func(e Entry) bool { return e.EventID == "" })
+			w.Tables.Accounts = slices.Clone(w.Tables.Accounts)
+			w.Tables.Accounts[0].Balance += 20
+			w.Tables.Accounts = w.Tables.Accounts[:3]
+			before := w.Tables
+			w.Before = &before
+		}, "P2", "k1"},
+		{"payment of nobody", func(w *World) {
+			w.Tables.Payments = append(w.Tables.Payments, Payment{"ghost", "alice", "carol", 1, "EUR", "ref-ghost"})
+		}, "P3", "ghost"},
+		{"payment of another amount", func(w *World) { w.Tables.Payments[0].Amount = 21 }, "P2", "k1"},
+		{"one side of a payment", func(w *World) {
+			w.Tables.Payments[0].To, w.Tries[0].To, w.Tries[1].To, w.Tries[2].To = "dave", "dave", "dave", "dave"
+		}, "P3", "id-of-k1"},
+		{"entries without a payment", func(w *World) {
+			for i := range w.Tables.Entries {
+				if w.Tables.Entries[i].EventID == "" {
+					w.Tables.Entries[i].MovementID = "ghost"
+				}
+			}
+		}, "P3", "ghost"},
+
 		{"progress trails at the end", func(w *World) { w.Tables.Progress[0].Next-- }, "I15", "partition 0"},
 		{"progress trailed silently", func(w *World) { w.Samples[1].Progress[0] = Progress{Next: 41, From: 40} }, "I15", "partition 0"},
 	} {
@@ -205,6 +261,15 @@ func texts(found []Violation) []string {
 		all = append(all, v.String())
 	}
 	return all
+}
+
+func delivery(w *World, source, id string) *Delivery {
+	for i := range w.History {
+		if w.History[i].Ref() == (Ref{source, id}) {
+			return &w.History[i]
+		}
+	}
+	panic("no delivery " + source + "/" + id)
 }
 
 func event(w *World, source, id string) *Event {

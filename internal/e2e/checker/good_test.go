@@ -80,6 +80,27 @@ func (b *builder) event(source, id, account string, amount int64, currency strin
 	b.process(r, outcome)
 }
 
+// pay asks for a payment three times: unheard, answered, and answered the same again.
+func (b *builder) pay(key, from, to string, amount int64, code int) {
+	id := "id-of-" + key
+	t := Try{Key: key, From: from, To: to, Amount: amount, Currency: "EUR", Reference: "ref-" + key, T0: b.clock.next()}
+	b.Tries = append(b.Tries, t)
+	t.HTTP, t.Body = code, fmt.Sprintf(`{"payment_id":%q,"status":"succeeded"}`, id)
+	if code != 201 {
+		t.Body = `{"title":"not enough"}`
+	}
+	b.Tries = append(b.Tries, t, t)
+	if code != 201 {
+		return
+	}
+	b.Tables.Payments = append(b.Tables.Payments, Payment{id, from, to, amount, "EUR", t.Reference})
+	b.enter("", "", from, -amount, "EUR")
+	b.enter("", "", to, amount, "EUR")
+	for i := range 2 {
+		b.Tables.Entries[len(b.Tables.Entries)-1-i].MovementID = id
+	}
+}
+
 // goodWorld has one of everything that is allowed to happen.
 func goodWorld() World {
 	b := &builder{next: map[int32]int64{0: 40, 1: 0}} // partition 0 has lost its oldest records to retention
@@ -125,7 +146,24 @@ func goodWorld() World {
 	d.T1 = b.clock.next()
 	b.Tables.Quarantined = append(b.Tables.Quarantined, Held{Source: "acme", EventID: "poison", Partition: 1, Offset: r.Offset, Reason: "bad_amount"})
 
-	b.Tables.Accounts = []Account{{"alice", "EUR", 331, 4}, {"bob", "EUR", 40, 1}, {"bob", "USD", 711, 2}}
+	// Signed with another secret: refused at each attempt, and once not answered.
+	d = b.deliver("stripe", "forged", "bob", 1, "USD", Reject)
+	d.Expect, d.T1 = ExpectRefused, b.clock.next()
+	d = b.deliver("stripe", "forged", "bob", 1, "USD", Unknown)
+	d.Expect, d.T1 = ExpectRefused, b.clock.next()
+
+	// The later state came first.
+	for i, s := range []State{{"order-1", "paid", 30, 1000}, {"order-1", "pending", 10, 999}} {
+		id := fmt.Sprintf("state%d", i)
+		b.event("acme", id, "", 0, "", 1)
+		b.History[len(b.History)-1].State = s
+	}
+	b.Tables.States = []ObjectState{{"acme", "order-1", "paid", 30, time.Unix(1000, 0)}}
+
+	b.pay("k1", "alice", "carol", 20, 201)
+	b.pay("k2", "alice", "carol", 9_000_000, 402)
+
+	b.Tables.Accounts = []Account{{"alice", "EUR", 311, 5}, {"bob", "EUR", 40, 1}, {"bob", "USD", 711, 2}, {"carol", "EUR", 20, 1}}
 	b.Group = Group{Committed: map[int32]int64{0: b.next[0], 1: b.next[1]}, End: map[int32]int64{0: b.next[0], 1: b.next[1]}}
 	b.Tables.Progress = []Progress{{"c", "t", 0, 40, b.next[0]}, {"c", "t", 1, 2, b.next[1]}}
 	b.Samples = []Sample{

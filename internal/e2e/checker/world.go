@@ -147,8 +147,10 @@ func newJudge(w World) *judge {
 		j.events[e.Ref()] = e
 	}
 	for i := range w.Tables.Entries {
-		e := &w.Tables.Entries[i]
-		j.entries[e.Ref()] = append(j.entries[e.Ref()], e)
+		// Those of payments are no event's, least of all one without a name.
+		if e := &w.Tables.Entries[i]; e.EventID != "" {
+			j.entries[e.Ref()] = append(j.entries[e.Ref()], e)
+		}
 	}
 	for i := range w.Tables.Quarantined {
 		h := &w.Tables.Quarantined[i]
