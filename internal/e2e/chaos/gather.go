@@ -25,6 +25,9 @@ func (r *run) gather(ctx context.Context, before *checker.Tables) (checker.World
 	if w.Tables, err = checker.ReadTables(ctx, r.stage.postgres.URL(r.database)); err != nil {
 		return w, err
 	}
+	if err := r.wantNoDeadlock(ctx); err != nil {
+		return w, err
+	}
 	if w.Records, err = checker.ReadTopic(ctx, r.stage.brokers.bootstrap(""), r.topic); err != nil {
 		return w, err
 	}

@@ -44,6 +44,7 @@ const (
 	Join   Kind = "join"   // a third worker comes, and leaves after For
 	Rewind Kind = "rewind" // the offsets of the stopped group are moved back
 	Rotate Kind = "rotate" // the next generation of the memory of events
+	Mirror Kind = "mirror" // workers stand still for For, and what comes then is in two partitions
 	Clock  Kind = "clock"  // deliveries signed ahead of the clock, or behind
 	Replay Kind = "replay" // after all: the whole topic again
 )
@@ -153,7 +154,7 @@ var families = []family{
 	{BrokerKill, 4, false}, {BrokerFreeze, 3, false}, {LeaderMove, 6, true}, {CoordinatorMove, 6, true},
 	{Stall, 8, false}, {Reset, 8, false}, {Cut, 14, false},
 	{PostgresTerminate, 6, false}, {PostgresRestart, 4, false}, {PostgresReadOnly, 4, false}, {PostgresFull, 4, false},
-	{Join, 5, false}, {Rewind, 4, false}, {Rotate, 6, false}, {Clock, 4, false}, {Replay, 4, false},
+	{Join, 5, false}, {Rewind, 4, false}, {Rotate, 6, false}, {Mirror, 6, false}, {Clock, 4, false}, {Replay, 4, false},
 }
 
 // NewPlan makes the plan of a seed: a pure function. Each plan is of a few kinds of
@@ -229,6 +230,8 @@ func newStep(rnd *rand.Rand, kind Kind) Step {
 		s.On = pick(rnd, links)
 	case PostgresRestart, PostgresReadOnly, PostgresFull:
 		s.For = 100 + rnd.IntN(1200)
+	case Mirror:
+		s.For = 600 + rnd.IntN(1000)
 	case Join:
 		s.For = 300 + rnd.IntN(2000)
 	}
