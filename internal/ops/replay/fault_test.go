@@ -170,6 +170,7 @@ func TestRun_CountsOnceWhateverAnswersAreLost(t *testing.T) {
 	}
 	stop()
 	killed.Wait()
+	t.Logf("%d connections were killed", kills)
 	if err != nil {
 		t.Fatal(err)
 	}

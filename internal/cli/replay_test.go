@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"hookledger/internal/cli/app"
+	"hookledger/internal/testkit"
+)
+
+// asRole runs a command here with the rights of role.
+func (in installation) asRole(role string, args ...string) result {
+	return hookledger(envAs(in.database, role), append(args, "--config", in.file)...)
+}
+
+// settled waits until every event that was sent is applied.
+func (in installation) settled(t *testing.T, events int64) {
+	t.Helper()
+	testkit.Eventually(t, 2*time.Minute, func() error {
+		if n := scanSQL[int64](t, in.database, `select count(*) from processed_events`); n != events {
+			return fmt.Errorf("%d of %d events", n, events)
+		}
+		return nil
+	})
+}
+
+// Real workers and a real receiver: what the plan says is what the run does, beside
+// workers and without them, each with the rights that its help names.
+func TestReplay_PlanAndRunBesideWorkersAndWithout(t *testing.T) {
+	t.Parallel()
+	in := install(t)
+	in.run(t, "migrate", "up").want(t, app.ExitOK)
+	in.run(t, "topics", "apply").want(t, app.ExitOK)
+	in.start(t, "ingest", in.ingestAdmin)
+	worker := in.start(t, "consume", in.worker)
+	in.run(t, "send", "--count", "200", "--seed", "1").want(t, app.ExitOK)
+	in.settled(t, 200)
+	plan := filepath.Join(in.dir, "known.plan")
+
+	r := in.asRole("hookledger_reader", "replay", "plan", "--out", plan, "--json")
+	r.want(t, app.ExitOK)
+	known := jsonOf(t, r, "replay-plan")
+	if known["records"] != 200.0 || known["would"].(map[string]any)["duplicate"] != 200.0 || known["accounts"] != 0.0 || len(known["moves"].([]any)) != 0 {
+		t.Errorf("plan of known events: got %v", known)
+	}
+	for _, o := range []string{"applied", "duplicate", "same_effect", "conflict", "ignored", "quarantined"} {
+		if _, ok := known["would"].(map[string]any)[o].(float64); !ok {
+			t.Errorf("plan: no count of %s in %v", o, known["would"])
+		}
+	}
+	if strings.Count(r.stdout, `"schema"`) != 1 || r.stderr != "" {
+		t.Errorf("plan --json: got %q and %q on stderr", r.stdout, r.stderr)
+	}
+	in.asRole("hookledger_reader", "replay", "run", plan, "--reason", "test").want(t, app.ExitFailed, "permission denied", "hookledger_operator")
+	in.asRole("hookledger_operator", "replay", "run", plan).want(t, app.ExitUsage, "--reason is needed")
+	beside := jsonOf(t, in.asRole("hookledger_operator", "replay", "run", plan, "--reason", "test", "--json"), "replay-run")
+	if beside["matches_plan"] != true || beside["records"] != 200.0 || beside["replay_id"] != 1.0 || beside["outcome"].(map[string]any)["duplicate"] != 200.0 {
+		t.Errorf("run beside the worker: got %v", beside)
+	}
+	in.asRole("hookledger_operator", "replay", "run", plan, "--reason", "test").want(t, app.ExitUsage, "was run already", "hookledger replay plan")
+
+	if code := worker.Stop(time.Minute); code != app.ExitOK {
+		t.Errorf("worker: exit code %d", code)
+	}
+	in.run(t, "send", "--count", "100", "--seed", "2").want(t, app.ExitOK)
+	text := in.asRole("hookledger_reader", "replay", "plan", "--source", "stripe", "--out", plan)
+	text.want(t, app.ExitOK)
+	for _, want := range []string{"applied", "100", "duplicate", "200", "money: ", "hookledger replay run " + plan} {
+		if !strings.Contains(text.stdout, want) {
+			t.Errorf("plan: no %q in %q", want, text.stdout)
+		}
+	}
+	before := in.asRole("hookledger_reader", "accounts", "list").stdout
+	in.asRole("hookledger_operator", "replay", "run", plan, "--dry-run").want(t, app.ExitOK)
+	if now := in.asRole("hookledger_reader", "accounts", "list").stdout; now != before {
+		t.Errorf("a dry run moved money: got %s, want %s", now, before)
+	}
+	without := in.asRole("hookledger_operator", "replay", "run", plan, "--reason", "the worker was dead")
+	without.want(t, app.ExitOK)
+	if !strings.Contains(without.stdout, "as planned") || !strings.Contains(without.stdout, "hookledger replay show 2") {
+		t.Errorf("run: got %q", without.stdout)
+	}
+	after := in.asRole("hookledger_reader", "accounts", "list").stdout
+
+	in.start(t, "consume", in.worker) // it reads the same records, and finds them done
+	testkit.Eventually(t, 2*time.Minute, func() error {
+		v := jsonOf(t, in.asRole("hookledger_reader", "lag", "--json"), "lag")
+		if v["records_behind"] != 0.0 {
+			return fmt.Errorf("%v records behind", v["records_behind"])
+		}
+		return nil
+	})
+	if now := in.asRole("hookledger_reader", "accounts", "list").stdout; now != after || now == before {
+		t.Errorf("the worker moved money again: got %s, want %s", now, after)
+	}
+	verified(t, in.dir, "--config", in.file)
+
+	list := jsonOf(t, in.asRole("hookledger_reader", "replay", "list", "--json"), "replay-list")["replays"].([]any)
+	if len(list) != 2 || list[0].(map[string]any)["reason"] != "the worker was dead" || list[0].(map[string]any)["state"] != "done" {
+		t.Errorf("list: got %v", list)
+	}
+	show := jsonOf(t, in.asRole("hookledger_reader", "replay", "show", "2", "--json"), "replay-show")
+	if show["plan"].(map[string]any)["plan_hash"] != show["plan_hash"] || show["outcome"].(map[string]any)["applied"] != 100.0 || show["database_user"] == "" {
+		t.Errorf("show: got %v", show)
+	}
+	in.asRole("hookledger_reader", "replay", "show", "2").want(t, app.ExitOK)
+	in.asRole("hookledger_reader", "replay", "show", "9").want(t, app.ExitFailed, "hookledger replay list")
+	in.asRole("hookledger_reader", "replay", "show", "x").want(t, app.ExitUsage, "hookledger replay list")
+}
+
+func TestReplay_WrongPlansAndFlagsAreUsage(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "p.plan")
+	if err := os.WriteFile(file, []byte(`{"schema":"hookledger.replay-plan.v1","records":1}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	hookledger(nil, "replay", "run", file, "--reason", "r").want(t, app.ExitUsage, "changed after it was made", "hookledger replay plan")
+	hookledger(nil, "replay", "run", file+".none", "--reason", "r").want(t, app.ExitUsage, "no such file")
+	hookledger(nil, "replay", "run").want(t, app.ExitUsage, "hookledger replay run --help")
+	hookledger(nil, "replay", "list", "--limit", "-1").want(t, app.ExitUsage, "--limit is -1")
+	hookledger(nil, "replay", "plan").want(t, app.ExitUsage, "no sources are configured")
+	env := []string{"HOOKLEDGER_KAFKA_DURABILITY=single", "HOOKLEDGER_DATABASE_URL=" + testkit.LedgerURL(t), "HOOKLEDGER_KAFKA_BROKERS=127.0.0.1:1", acme("user_id")}
+	for _, c := range [][2]string{{"--from-time", "yesterday"}, {"--source", "nope"}, {"--partition", "-1"}, {"--from-offset", "-1"}} {
+		hookledger(env, "replay", "plan", c[0], c[1]).want(t, app.ExitUsage, c[0])
+	}
+}
