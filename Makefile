@@ -48,6 +48,11 @@ chaos: need-test-tools kafka python ## Run seeds of faults against real processe
 		CHAOS_MINUTES='$(MINUTES)' CHAOS_PLAN='$(PLAN)' CHAOS_VERBOSE='$(VERBOSE)' \
 		go test -v -count 1 -timeout 0 -run '^TestSoak$$' $(ARGS) ./internal/e2e/chaos
 
+# Each mutant is a program of its own, against real processes: half an hour.
+.PHONY: mutants
+mutants: need-test-tools python ## Break the program one law at a time: the chaos harness must notice (ONLY=, SEEDS=)
+	MUTANTS_ONLY='$(ONLY)' MUTANTS_SEEDS='$(SEEDS)' go test -tags mutants -run TestMutants -v -count 1 -timeout 3h ./internal/e2e/mutants
+
 .PHONY: lint
 lint: ## Check format, go vet and golangci-lint
 	@unformatted=$$(gofmt -l .); \
