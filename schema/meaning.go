@@ -13,6 +13,10 @@ import (
 // MaxAccountBytes is the longest account ID accepted, in bytes.
 const MaxAccountBytes = 255
 
+// ExternalPrefix begins the names of what is not an account of ours, such as
+// external:stripe. Nobody has an account of such a name, whatever an event says.
+const ExternalPrefix = "external:"
+
 // ErrUnknownSource says that an event's source is not configured here. The event
 // is good; a program with the right configuration can apply it.
 var ErrUnknownSource = errors.New("source is not configured here")
@@ -142,6 +146,9 @@ func (m *Meaning) Check() error {
 func (p *Posting) check() *MappingError {
 	if err := checkText(p.Account); err != nil {
 		return &MappingError{ReasonBadAccount, err.Error()}
+	}
+	if strings.HasPrefix(p.Account, ExternalPrefix) {
+		return &MappingError{ReasonBadAccount, "it begins with " + ExternalPrefix + ", as names do that are not accounts here"}
 	}
 	if err := checkText(p.Contra); err != nil {
 		return &MappingError{ReasonBadAccount, "contra: " + err.Error()}

@@ -111,6 +111,7 @@ func TestPost_RefusesWhatIsNoPayment(t *testing.T) {
 		"currency a number": with("currency", "978"),
 		"account empty":     with("to", `""`), "account long": with("to", fmt.Sprintf("%q", strings.Repeat("x", 256))),
 		"account with a newline": with("to", `"a\nb"`), "account with NUL": with("to", `"\u0000"`), "account a number": with("to", "1"),
+		"account of nobody": with("to", `"external:stripe"`), "spent by nobody": with("from", `"external:stripe"`),
 		"lone surrogate": with("to", `"\ud800"`), "reference long": with("reference", fmt.Sprintf("%q", strings.Repeat("x", 256))),
 		"reference null": with("reference", "null"),
 	}

@@ -161,7 +161,7 @@ func (o *order) check() error {
 		t := transfer.Transfer{From: f.account, To: f.account, Amount: 1, Currency: currency}
 		var bad *schema.MappingError
 		if errors.As(t.Check(), &bad) {
-			return fmt.Errorf("%s is not an account: it is empty, longer than %d bytes, or holds control characters", f.name, schema.MaxAccountBytes)
+			return fmt.Errorf("%s is not an account: it is empty, longer than %d bytes, begins with %s, or holds control characters", f.name, schema.MaxAccountBytes, schema.ExternalPrefix)
 		}
 	}
 	if o.from == o.to {

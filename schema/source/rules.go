@@ -159,7 +159,7 @@ func newPosting(at string, s *Source, c PostingConfig, accounts []schema.Path, p
 	if r.contra == "" {
 		// The key, not the name: it stays when the source is renamed, and so does the
 		// meaning of its events.
-		r.contra = "external:" + s.key
+		r.contra = schema.ExternalPrefix + s.key
 	} else if !isWord(r.contra) {
 		p.Add(at+".contra", "has up to 255 bytes and no control characters")
 	}
