@@ -102,16 +102,20 @@ func (r *run) strikePostgres(ctx context.Context, s Step) func() {
 func (r *run) full(ctx context.Context, on bool) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	const disk = `
-		set default_transaction_read_only = off;
-		create or replace function chaos_full() returns trigger language plpgsql as
-			$$ begin raise exception 'could not extend file: No space left on device' using errcode = 'disk_full'; end $$;`
-	sql := disk
+	// One transaction each: one that locked several tables could wait for a worker that
+	// waits for it.
+	statements := []string{`create or replace function chaos_full() returns trigger language plpgsql as
+		$$ begin raise exception 'could not extend file: No space left on device' using errcode = 'disk_full'; end $$`}
 	for _, table := range []string{"processed_events", "ledger_entries", "accounts", "idempotency_keys"} {
-		sql += fmt.Sprintf(`drop trigger if exists chaos_full on %s;`, table)
+		statements = append(statements, `drop trigger if exists chaos_full on `+table)
 		if on {
-			sql += fmt.Sprintf(`create trigger chaos_full before insert on %s for each statement execute function chaos_full();`, table)
+			statements = append(statements, `create trigger chaos_full before insert on `+table+` for each statement execute function chaos_full()`)
 		}
 	}
-	return poll(ctx, func() error { return r.stage.execute(ctx, r.database, sql) })
+	for _, sql := range statements {
+		if err := poll(ctx, func() error { return r.stage.execute(ctx, r.database, sql) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }

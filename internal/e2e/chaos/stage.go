@@ -96,9 +96,9 @@ func (s *Stage) freePort() int {
 
 func addr(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// execute runs a statement on a connection of its own.
+// execute runs a statement on a connection of its own, also while the cluster is read-only.
 func (s *Stage) execute(ctx context.Context, database, sql string) error {
-	conn, err := pgx.Connect(ctx, s.postgres.URL(database))
+	conn, err := pgx.Connect(ctx, s.postgres.URL(database)+"&default_transaction_read_only=off")
 	if err != nil {
 		return fmt.Errorf("connect to %s: %w", database, err)
 	}
