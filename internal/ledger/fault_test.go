@@ -200,7 +200,7 @@ func TestApply_ReadOnlyDatabaseIsRetried(t *testing.T) {
 	url := testkit.LedgerURL(t)
 	b := setupOn(t, open(t, url, nil))
 	batch := b.batch(0, paid(t, "evt_1", "alice", 1))
-	frozen := setupOn(t, open(t, url, func(c *pgxpool.Config) {
+	frozen := setupOn(t, open(t, testkit.DirectURL(t, url), func(c *pgxpool.Config) {
 		c.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on"
 	}))
 	if c, err := frozen.ledger.Apply(t.Context(), batch); err == nil || c.Next() != 0 {
@@ -216,7 +216,7 @@ func TestApply_ReadOnlyDatabaseIsRetried(t *testing.T) {
 func TestApply_IsolationIsItsOwn(t *testing.T) {
 	t.Parallel()
 	for _, level := range []string{"serializable", "repeatable read"} {
-		url := testkit.LedgerURL(t)
+		url := testkit.DirectURL(t, testkit.LedgerURL(t))
 		pool := open(t, url, func(c *pgxpool.Config) {
 			c.ConnConfig.RuntimeParams["default_transaction_isolation"] = level
 		})

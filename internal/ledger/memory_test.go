@@ -22,7 +22,7 @@ import (
 func setupMemory(tb testing.TB) (*bundle, *pgxpool.Pool) {
 	tb.Helper()
 	url := testkit.LedgerURL(tb)
-	return setupOn(tb, as(tb, url, "hookledger_worker")), open(tb, url, nil)
+	return setupOn(tb, as(tb, url, "hookledger_worker")), open(tb, testkit.DirectURL(tb, url), nil)
 }
 
 func (b *bundle) ring() memory.Ring {

@@ -1,12 +1,10 @@
 package ledger
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -18,12 +16,7 @@ import (
 // as returns a pool whose connections have the rights of role and no others.
 func as(tb testing.TB, url, role string) *pgxpool.Pool {
 	tb.Helper()
-	return open(tb, url, func(c *pgxpool.Config) {
-		c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-			_, err := conn.Exec(ctx, "set role "+role)
-			return err
-		}
-	})
+	return open(tb, testkit.RoleURL(tb, url, role), nil)
 }
 
 func refused(err error) bool {

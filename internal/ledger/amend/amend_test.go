@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -33,7 +32,7 @@ func setup(t *testing.T) *books {
 	t.Helper()
 	url := testkit.LedgerURL(t)
 	b := &books{t: t, pool: open(t, url), mapping: plain}
-	b.operator = open(t, url+map[bool]string{true: "&", false: "?"}[strings.Contains(url, "?")]+"options=-c%20role%3Dhookledger_operator")
+	b.operator = open(t, testkit.RoleURL(t, url, "hookledger_operator"))
 	if err := ledger.New(b.pool, nil, ledger.Options{}).WritePosition(t.Context(), ledger.PositionWrite{Position: position}); err != nil {
 		t.Fatal(err)
 	}
