@@ -135,6 +135,13 @@ func NewPool(ctx context.Context, cfg *config.Loaded, application string, connec
 	if pc.ConnConfig.RuntimeParams["application_name"] == "" {
 		pc.ConnConfig.RuntimeParams["application_name"] = application
 	}
+	pc.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		// Where nothing is prepared, as behind a pooler that does not know how, pgx has to
+		// be told what is a uuid.
+		conn.TypeMap().RegisterDefaultPgType([16]byte{}, "uuid")
+		conn.TypeMap().RegisterDefaultPgType([][16]byte{}, "_uuid")
+		return nil
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, pc)
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
