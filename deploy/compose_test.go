@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,8 +17,10 @@ import (
 
 	"github.com/compose-spec/compose-go/v2/loader"
 	"github.com/compose-spec/compose-go/v2/types"
+	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kadm"
 
+	"hookledger/ingest/payments"
 	"hookledger/internal/config"
 	"hookledger/internal/testkit"
 	"hookledger/schema/provider"
@@ -25,7 +29,10 @@ import (
 // root is the top of the module, seen from here.
 const root = ".."
 
-const stripeSecret = "whsec_compose_0123456789abcdef"
+const (
+	stripeSecret = "whsec_compose_0123456789abcdef"
+	shopToken    = "compose-token-0123456789abcdef"
+)
 
 // project is docker-compose.yml as the compose project's own code reads it.
 func project(t *testing.T) *types.Project {
@@ -37,7 +44,10 @@ func project(t *testing.T) *types.Project {
 	p, err := loader.LoadWithContext(t.Context(), types.ConfigDetails{
 		WorkingDir:  dir,
 		ConfigFiles: []types.ConfigFile{{Filename: filepath.Join(dir, "docker-compose.yml")}},
-		Environment: types.Mapping{"STRIPE_WEBHOOK_SECRET": stripeSecret, "POSTGRES_PASSWORD": "compose-canary"},
+		Environment: types.Mapping{
+			"STRIPE_WEBHOOK_SECRET": stripeSecret, "SHOP_TOKEN": shopToken,
+			"POSTGRES_PASSWORD": "postgres-canary", "CONSUME_PASSWORD": "consume-canary", "PAYMENTS_PASSWORD": "payments-canary",
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +73,7 @@ var pinned = regexp.MustCompile(`^[a-z/]+:\d+\.\d+(\.\d+)?(-[a-z0-9.]+)?$`)
 func TestCompose_ImagesArePinnedAndServicesWatched(t *testing.T) {
 	t.Parallel()
 	p := project(t)
-	for _, want := range []string{"kafka", "postgres", "migrate", "topics", "ingest", "consume"} {
+	for _, want := range []string{"kafka", "postgres", "migrate", "roles", "topics", "ingest", "consume", "payments"} {
 		if _, err := p.GetService(want); err != nil {
 			t.Errorf("there is no service %s", want)
 		}
@@ -95,8 +105,9 @@ func TestCompose_ImagesArePinnedAndServicesWatched(t *testing.T) {
 				}
 			}
 		}
-		if len(s.Ports) > 0 != (s.Name == "ingest") {
-			t.Errorf("%s publishes %v; the receiver alone is public", s.Name, s.Ports)
+		public := map[string]string{"ingest": "", "payments": "127.0.0.1"}
+		if host, ok := public[s.Name]; len(s.Ports) > 0 != ok || ok && s.Ports[0].HostIP != host {
+			t.Errorf("%s publishes %v; the receiver alone is public, and tokens stay on this machine", s.Name, s.Ports)
 		}
 	}
 	for _, data := range []struct{ service, target string }{{"kafka", "/var/lib/kafka/data"}, {"postgres", "/var/lib/postgresql"}} {
@@ -143,7 +154,8 @@ func TestCompose_SetsWhatTheProgramReads(t *testing.T) {
 		}
 		l := settings(t, s)
 		for name := range s.Environment {
-			isSecret := slices.ContainsFunc(l.Sources, func(src provider.Config) bool { return src.Secrets[0].Env == name })
+			isSecret := slices.ContainsFunc(l.Sources, func(src provider.Config) bool { return src.Secrets[0].Env == name }) ||
+				slices.ContainsFunc(l.Payments.Tokens, func(token payments.Token) bool { return token.Env == name && s.Name == "payments" })
 			if !slices.Contains(known, name) && !isSecret {
 				t.Errorf("%s: nothing reads %s", s.Name, name)
 			}
@@ -155,8 +167,9 @@ func TestCompose_SetsWhatTheProgramReads(t *testing.T) {
 				}
 			}
 		}
-		if database := l.Database.URL != ""; database != (s.Name == "migrate" || s.Name == "consume") {
-			t.Errorf("%s: has a database: %t", s.Name, database)
+		user := map[string]string{"migrate": "hookledger", "consume": "hookledger-consume", "payments": "hookledger-payments"}[s.Name]
+		if u, err := url.Parse(l.Database.URL); err != nil || u.User.Username() != user {
+			t.Errorf("%s: is %q in the database, want %q", s.Name, u.User.Username(), user)
 		}
 		for _, b := range l.Kafka.Brokers {
 			host, port, _ := strings.Cut(b, ":")
@@ -165,8 +178,9 @@ func TestCompose_SetsWhatTheProgramReads(t *testing.T) {
 			}
 		}
 		for _, port := range s.Ports {
-			if want := l.Ingest.Listen; want != ":"+port.Published {
-				t.Errorf("%s publishes %s and listens on %s", s.Name, port.Published, want)
+			listens := map[string]string{"ingest": l.Ingest.Listen, "payments": l.Payments.Listen}[s.Name]
+			if want := fmt.Sprint(":", port.Target); listens != want || port.Published != fmt.Sprint(port.Target) {
+				t.Errorf("%s publishes %s as %d and listens on %s", s.Name, port.Published, port.Target, listens)
 			}
 		}
 	}
@@ -181,9 +195,21 @@ func TestCompose_CommandsOfTheImageWork(t *testing.T) {
 	if entrypoint != `["/hookledger"]` {
 		t.Fatalf("got ENTRYPOINT %s, want the program", entrypoint)
 	}
-	database := testkit.PostgresURL(t)
+	cluster := testkit.NewPostgres(t)
 	kafka := testkit.Kafka1(t)
 	listen, adminIngest, adminConsume := freeAddr(t), freeAddr(t), freeAddr(t)
+	listenPayments, adminPayments := freeAddr(t), freeAddr(t)
+	// address makes a URL of the file lead to the Postgres of this machine.
+	address := func(text string) string {
+		ours, err := url.Parse(cluster.URL("postgres"))
+		u, err2 := url.Parse(text)
+		if err != nil || err2 != nil {
+			t.Fatal(err, err2)
+		}
+		u.Host, u.RawQuery = ours.Host, ours.RawQuery
+		return u.String()
+	}
+	administrate(t, cluster.URL("postgres"), `create role hookledger superuser login password 'postgres-canary'`, `create database hookledger owner hookledger`)
 	env := func(s types.ServiceConfig) []string {
 		var all []string
 		for name, value := range s.Environment {
@@ -191,17 +217,20 @@ func TestCompose_CommandsOfTheImageWork(t *testing.T) {
 				value = &s.Volumes[0].Source
 			}
 			if name == "HOOKLEDGER_DATABASE_URL" {
-				value = &database
+				here := address(*value)
+				value = &here
 			}
 			all = append(all, name+"="+*value)
 		}
 		return append(all, "HOOKLEDGER_KAFKA_BROKERS="+kafka.Brokers()[0], "HOOKLEDGER_INGEST_LISTEN="+listen,
-			"HOOKLEDGER_INGEST_ADMIN="+adminIngest, "HOOKLEDGER_CONSUME_ADMIN="+adminConsume)
+			"HOOKLEDGER_INGEST_ADMIN="+adminIngest, "HOOKLEDGER_CONSUME_ADMIN="+adminConsume,
+			"HOOKLEDGER_PAYMENTS_LISTEN="+listenPayments, "HOOKLEDGER_PAYMENTS_ADMIN="+adminPayments)
 	}
+	program := testkit.Binary(t) // which takes its time to build
 	run := func(s types.ServiceConfig, args []string) (string, error) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
-		cmd := exec.CommandContext(ctx, testkit.Binary(t), args...)
+		cmd := exec.CommandContext(ctx, program, args...)
 		cmd.Dir, cmd.Env = t.TempDir(), env(s) // nothing else, as in the container
 		var out bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &out
@@ -215,7 +244,10 @@ func TestCompose_CommandsOfTheImageWork(t *testing.T) {
 			}
 		}
 	}
-	for _, role := range []string{"ingest", "consume"} {
+	for range 2 {
+		psql(t, p.Services["roles"], cluster.URL("hookledger"))
+	}
+	for _, role := range []string{"ingest", "consume", "payments"} {
 		s := p.Services[role]
 		health := s.HealthCheck.Test
 		if health[0] != "CMD" || health[1] != "/hookledger" {
@@ -225,7 +257,7 @@ func TestCompose_CommandsOfTheImageWork(t *testing.T) {
 			t.Errorf("%s is healthy before it runs: %s", role, out)
 		}
 		proc := testkit.StartHookledger(t, testkit.ProcessOptions{Args: s.Command, Env: env(s)})
-		testkit.Eventually(t, 30*time.Second, func() error {
+		testkit.Eventually(t, time.Minute, func() error {
 			_, err := run(s, health[2:])
 			return err
 		})
@@ -237,6 +269,66 @@ func TestCompose_CommandsOfTheImageWork(t *testing.T) {
 	}
 	if out, err := run(p.Services["ingest"], []string{"send", "--source", "stripe", "--count", "5"}); err != nil {
 		t.Errorf("send: %v\n%s", err, out)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+listenPayments+"/v1/payments",
+		strings.NewReader(`{"from":"shop:1","to":"user_1","amount":1,"currency":"EUR","reference":"r"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header = http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {"k"}, "Authorization": {"Bearer " + shopToken}}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	if res.StatusCode != http.StatusPaymentRequired { // the account is empty, and the answer kept
+		t.Errorf("a payment: got %d, want 402", res.StatusCode)
+	}
+}
+
+// psql runs the job of that name, with the psql of this machine, on a database.
+func psql(t *testing.T, s types.ServiceConfig, database string) {
+	t.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	password, _ := u.User.Password()
+	args := slices.Clone(s.Command)
+	for i := range args {
+		args[i] = strings.Replace(args[i], s.Volumes[0].Target, s.Volumes[0].Source, 1)
+	}
+	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	for name, value := range s.Environment {
+		v := *value
+		switch name {
+		case "PGHOST":
+			v = u.Hostname()
+		case "PGUSER":
+			v = u.User.Username()
+		case "PGPASSWORD":
+			v = password
+		}
+		cmd.Env = append(cmd.Env, name+"="+v)
+	}
+	cmd.Env = append(cmd.Env, "PGPORT="+u.Port())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", args, err, out)
+	}
+}
+
+func administrate(t *testing.T, database string, statements ...string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	for _, sql := range statements {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
 	}
 }
 
