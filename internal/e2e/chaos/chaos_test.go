@@ -27,8 +27,8 @@ func TestRun_FewSeedsOnEachTarget(t *testing.T) {
 				for _, v := range report.Violations {
 					t.Errorf("seed %d violated %s\nplan: %s\nkept in %s", seed, v, &report.Plan, report.Dir)
 				}
-				if report.Acknowledged == 0 || report.Payments == 0 || len(report.Faults) == 0 {
-					t.Errorf("seed %d: got %d acknowledged, %d payments, faults %v: it proves nothing", seed, report.Acknowledged, report.Payments, report.Faults)
+				if report.Acknowledged == 0 || len(report.Faults) == 0 {
+					t.Errorf("seed %d: got %d acknowledged, faults %v: it proves nothing", seed, report.Acknowledged, report.Faults)
 				}
 			}
 		})

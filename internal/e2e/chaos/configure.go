@@ -94,7 +94,7 @@ func (r *run) newRole(name string) *role {
 		}
 	}
 	role := newRole(name, r.dir, []string{r.binary, "--config", r.config, command}, env, admin, crashes)
-	role.fired = r.fire
+	role.fired = r.crashed
 	role.complain = func(format string, args ...any) { r.violate("E1", format, args...) }
 	return role
 }

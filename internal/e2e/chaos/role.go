@@ -30,7 +30,7 @@ type role struct {
 	admin   string // address of health and metrics
 
 	// fired is told of each crash that happened, complain of an end that nobody caused.
-	fired    func(Kind)
+	fired    func(Step)
 	complain func(format string, args ...any)
 
 	mu      sync.Mutex
@@ -127,7 +127,7 @@ func (l *life) watch() {
 		case <-tick.C:
 		}
 	}
-	l.role.fired(CrashStop)
+	l.role.fired(l.crash)
 	thaw := time.NewTimer(millis(l.crash.For))
 	defer thaw.Stop()
 	select {
@@ -166,7 +166,7 @@ func (r *role) end(l *life) {
 	switch {
 	case sent == syscall.SIGKILL:
 	case l.crash.Kind == CrashKill && l.crashed():
-		r.fired(CrashKill)
+		r.fired(l.crash)
 		if sent == 0 {
 			time.Sleep(millis(l.crash.For))
 		}

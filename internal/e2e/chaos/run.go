@@ -52,7 +52,9 @@ type Report struct {
 	Plan Plan
 	// Faults counts what happened, by kind: a crash point that was not reached is not in
 	// it, nor a cut that nothing passed.
-	Faults     map[Kind]int
+	Faults map[Kind]int
+	// Points counts the crash points at which a process was killed or frozen.
+	Points     map[string]int
 	Violations []Violation
 	// Deliveries and Acknowledged count attempts and answers 2xx, Records the topic.
 	Deliveries, Acknowledged, Records, Payments int
@@ -84,6 +86,7 @@ type run struct {
 
 	mu         sync.Mutex
 	fired      map[Kind]int
+	points     map[string]int
 	violations []Violation
 }
 
@@ -106,7 +109,7 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 		return report, err
 	}
 	r.judge(ctx, w)
-	report.Faults, report.Violations = r.fired, r.violations
+	report.Faults, report.Points, report.Violations = r.fired, r.points, r.violations
 	report.Deliveries, report.Records, report.Payments = len(w.History), len(w.Records), len(w.Tables.Payments)
 	report.Acknowledged = int(r.client.acks.Load())
 	report.Took = time.Since(began)
@@ -117,7 +120,7 @@ func newRun(o Options) (*run, error) {
 	if o.Stage == nil {
 		return nil, errors.New("run chaos: no stage")
 	}
-	r := &run{stage: o.Stage, binary: o.Binary, log: o.Log, roles: map[string]*role{}, fired: map[Kind]int{}}
+	r := &run{stage: o.Stage, binary: o.Binary, log: o.Log, roles: map[string]*role{}, fired: map[Kind]int{}, points: map[string]int{}}
 	if r.binary == "" {
 		r.binary = o.Stage.binary
 	}
@@ -186,8 +189,11 @@ func (r *run) play(ctx context.Context) (checker.World, error) {
 	}
 	r.sampler.start(ctx)
 	var load sync.WaitGroup
-	load.Go(func() { r.client.run(ctx, workload(&r.plan), r.plan.PerSecond) })          // ends with its work, or ctx
-	load.Go(func() { r.payer.run(ctx, payments(&r.plan), max(r.plan.PerSecond/5, 1)) }) // the same
+	load.Go(func() { r.client.run(ctx, workload(&r.plan), r.plan.PerSecond) }) // ends with its work, or ctx
+	load.Go(func() {                                                           // the same
+		r.awaitMoney(ctx)
+		r.payer.run(ctx, payments(&r.plan), max(r.plan.PerSecond/5, 1))
+	})
 	if err := r.nemesis(ctx, &load); err != nil {
 		return checker.World{}, err
 	}
@@ -205,6 +211,23 @@ func (r *run) play(ctx context.Context) (checker.World, error) {
 		}
 	}
 	return r.gather(ctx, before)
+}
+
+// awaitMoney waits until there is something to pay with, for a while: an empty account is
+// an answer for good.
+func (r *run) awaitMoney(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	_ = poll(ctx, func() error {
+		var rich int
+		if err := r.sampler.pool.QueryRow(ctx, `select count(*) from accounts where balance > 0`).Scan(&rich); err != nil {
+			return err
+		}
+		if rich < accounts {
+			return fmt.Errorf("%d accounts have money", rich)
+		}
+		return nil
+	})
 }
 
 // settle waits until every delivery is answered and every record applied. What does not
@@ -260,6 +283,14 @@ func (r *run) fire(kind Kind) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.fired[kind]++
+}
+
+// crashed notes that a process came to its crash point.
+func (r *run) crashed(s Step) {
+	r.fire(s.Kind)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.points[s.Point]++
 }
 
 // close ends the processes and removes what the run made, but what is needed to look into

@@ -34,6 +34,7 @@ type Summary struct {
 	Runs     int
 	Took     time.Duration
 	Faults   map[Kind]int
+	Points   map[string]int
 	Failed   []Report
 	Sent     int
 	Acked    int
@@ -44,7 +45,7 @@ type Summary struct {
 // Soak runs one seed after another. The error is of the harness.
 func Soak(ctx context.Context, o SoakOptions) (Summary, error) {
 	began := time.Now()
-	s := Summary{Target: o.Stage.target, Faults: map[Kind]int{}}
+	s := Summary{Target: o.Stage.target, Faults: map[Kind]int{}, Points: map[string]int{}}
 	for seed := o.First; o.Seeds == 0 || s.Runs < o.Seeds; seed++ {
 		if o.For > 0 && time.Since(began) >= o.For || ctx.Err() != nil {
 			break
@@ -105,6 +106,9 @@ func (s *Summary) add(r Report) {
 	for kind, n := range r.Faults {
 		s.Faults[kind] += n
 	}
+	for point, n := range r.Points {
+		s.Points[point] += n
+	}
 	if len(r.Violations) > 0 {
 		s.Failed = append(s.Failed, r)
 	}
@@ -143,6 +147,10 @@ func (s *Summary) print(out io.Writer) {
 		total += s.Faults[f.kind]
 	}
 	_, _ = fmt.Fprintf(out, "  %-19s %d\n", "all faults", total)
+	_, _ = fmt.Fprintf(out, "crash points          %d of %d\n", len(s.Points), len(reached))
+	for _, point := range points() {
+		_, _ = fmt.Fprintf(out, "  %-21s %d\n", point, s.Points[point])
+	}
 	for i := range s.Failed {
 		_, _ = fmt.Fprintln(out, s.Failed[i].line())
 	}
