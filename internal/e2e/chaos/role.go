@@ -193,12 +193,13 @@ func (r *role) down(sig syscall.Signal) {
 	r.send(sig)
 }
 
-// kill ends this life; the next begins when up is called, or at once if it is wanted.
+// send sends a signal to the life there is. One SIGTERM each: a second would tell the
+// program to abandon its work.
 func (r *role) send(sig syscall.Signal) {
-	if r.proc == nil {
+	if r.proc == nil || sig == syscall.SIGTERM && r.sent != 0 {
 		return
 	}
-	if sig == syscall.SIGKILL || sig == syscall.SIGTERM && r.sent == 0 {
+	if sig == syscall.SIGKILL || sig == syscall.SIGTERM {
 		r.sent = sig
 	}
 	_ = r.proc.Signal(sig)
