@@ -11,8 +11,8 @@ import (
 	"hookledger/schema/provider"
 )
 
-// withReplayer gives f what plans and runs need: Kafka, Postgres and today's mapping.
-func withReplayer(ctx context.Context, a *app.App, f func(context.Context, *core.Replayer, *config.Loaded) error) error {
+// withSources is withReplayer for those who cannot do without sources.
+func withSources(ctx context.Context, a *app.App, f func(context.Context, *core.Replayer, *config.Loaded) error) error {
 	cfg, err := a.Config()
 	if err != nil {
 		return err
@@ -20,6 +20,11 @@ func withReplayer(ctx context.Context, a *app.App, f func(context.Context, *core
 	if err := cfg.RequireSources(); err != nil {
 		return err
 	}
+	return withReplayer(ctx, a, cfg, f)
+}
+
+// withReplayer gives f what replays need: Kafka, Postgres and today's mapping.
+func withReplayer(ctx context.Context, a *app.App, cfg *config.Loaded, f func(context.Context, *core.Replayer, *config.Loaded) error) error {
 	set, err := provider.NewSet(cfg.Sources)
 	if err != nil {
 		return app.Usage(err)

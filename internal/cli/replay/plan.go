@@ -131,7 +131,7 @@ hookledger_reader, and in Kafka to read the topic and describe the group.`,
   hookledger replay plan --account user_1 --json | jq '.would, .moves'
   hookledger replay plan --partition 3 --from-offset 1000 --to-offset 2000`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withReplayer(c.Context(), a, func(ctx context.Context, r *core.Replayer, cfg *config.Loaded) error {
+			return withSources(c.Context(), a, func(ctx context.Context, r *core.Replayer, cfg *config.Loaded) error {
 				sel, err := s.selection(c.Flags().Changed, cfg)
 				if err != nil {
 					return app.Usage(err)

@@ -2,47 +2,45 @@ package replay
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/twmb/franz-go/pkg/kgo"
 
-	"hookledger/internal/broker"
 	"hookledger/internal/cli/app"
 	"hookledger/internal/cli/console"
 	"hookledger/internal/config"
-	"hookledger/internal/ledger"
 	"hookledger/internal/ops"
+	core "hookledger/internal/ops/replay"
 )
-
-// patience bounds a reset, which talks to Kafka and Postgres a few times.
-const patience = time.Minute
-
-// incidentReset is the kind of the incident that a reset leaves.
-const incidentReset = "replay_reset"
 
 // Command makes `hookledger replay`.
 func Command(a *app.App) *cobra.Command {
 	c := app.Group("replay", "Have events applied again", plan(a), run(a), reset(a), list(a), show(a))
 	c.Long = `Have events applied again. What was applied before moves nothing: a replay is safe at
-any time, and is how events that were ignored under an older mapping get their money.`
+any time, and is how events that were ignored under an older mapping get their money.
+
+A plan says before what a replay would do to the books; run does that, beside workers or
+without them; reset moves the group's offsets and leaves the work to the workers. Who, when,
+why and what came of it stay on record.`
 	return c
 }
 
 type resetFlags struct {
+	app.Signed
 	earliest  bool
 	offset    int64
 	time      string
 	partition int32
-	reason    string
+	look      int64
 	dryRun    bool
 }
+
+// lookAt is how many records a reset looks at unless told otherwise: seconds.
+const lookAt = 100_000
 
 func reset(a *app.App) *cobra.Command {
 	var f resetFlags
@@ -52,8 +50,10 @@ func reset(a *app.App) *cobra.Command {
 		Long: `Move the committed offsets of kafka.group and leave the rest to the workers. The group must
 have no members: stop the workers first, start them after. Kafka's own tool does the same.
 
-The plan is printed; --dry-run stops there. The reason is kept as an incident, with who
-asked. A reset forward skips nothing: workers start where Postgres stands.`,
+The plan is printed, with what the workers would do with the records; --dry-run stops there.
+The reason stays on record, as a replay and as an incident, with who asked. A reset forward
+skips nothing: workers start where Postgres stands. Needs the rights of hookledger_operator,
+for --dry-run those of hookledger_reader, and in Kafka to read the topic and the group.`,
 		Args: cobra.NoArgs,
 		Example: `  hookledger replay reset --to-earliest --dry-run
   hookledger replay reset --to-earliest --reason "mapping of refunds fixed"
@@ -63,7 +63,16 @@ asked. A reset forward skips nothing: workers start where Postgres stands.`,
 			if err != nil {
 				return app.Usage(err)
 			}
-			return runReset(c.Context(), a, f, target)
+			if err := f.Complete(f.dryRun); err != nil {
+				return err
+			}
+			cfg, err := a.Config()
+			if err != nil {
+				return err
+			}
+			return withReplayer(c.Context(), a, cfg, func(ctx context.Context, r *core.Replayer, _ *config.Loaded) error {
+				return runReset(ctx, a, r, f, target)
+			})
 		},
 	}
 	flags := c.Flags()
@@ -71,7 +80,8 @@ asked. A reset forward skips nothing: workers start where Postgres stands.`,
 	flags.Int64Var(&f.offset, "to-offset", 0, "move to this offset")
 	flags.StringVar(&f.time, "to-time", "", "move to the first record received at or after this time (RFC 3339)")
 	flags.Int32Var(&f.partition, "partition", -1, "move this partition alone (default: all)")
-	flags.StringVar(&f.reason, "reason", "", "why, for whoever reads the incidents later")
+	flags.Int64Var(&f.look, "look-at", lookAt, "at most so many records, to say what would become of them; 0 is all")
+	f.Flags(c)
 	flags.BoolVar(&f.dryRun, "dry-run", false, "show the plan, change nothing")
 	return c
 }
@@ -92,8 +102,8 @@ func (f *resetFlags) target(set func(string) bool) (ops.Target, error) {
 		return t, errors.New("--to-offset is 0 or more")
 	case set("partition") && f.partition < 0:
 		return t, errors.New("--partition is 0 or more")
-	case !f.dryRun && strings.TrimSpace(f.reason) == "":
-		return t, errors.New("--reason is needed: it is kept with the incident (or look first with --dry-run)")
+	case f.look < 0:
+		return t, errors.New("--look-at is 0 or more")
 	case set("to-earliest"):
 		t.Earliest = true
 	case set("to-offset"):
@@ -108,73 +118,33 @@ func (f *resetFlags) target(set func(string) bool) (ops.Target, error) {
 	return t, nil
 }
 
-// resetAnswer is hookledger.replay-reset.v1.
-type resetAnswer struct {
-	Group      string     `json:"group"`
-	Topic      string     `json:"topic"`
-	Partitions []ops.Move `json:"partitions"`
-	Records    int64      `json:"records"`
-	DryRun     bool       `json:"dry_run"`
-}
-
-func runReset(ctx context.Context, a *app.App, f resetFlags, target ops.Target) error {
-	cfg, err := a.Config()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	cl, err := broker.Open(cfg.Kafka, a.Quiet())
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	moves, err := ops.PlanReset(ctx, cl, cfg.Kafka.Group, cfg.Kafka.Topic, target, f.partition)
-	if err != nil {
-		return app.TopicError(err)
-	}
-	out := resetAnswer{Group: cfg.Kafka.Group, Topic: cfg.Kafka.Topic, Partitions: moves, DryRun: f.dryRun}
-	for _, m := range moves {
-		out.Records += m.Records
-	}
-	if !f.dryRun {
-		if err := execute(ctx, a, cfg, cl, out, f.reason); err != nil {
+func runReset(ctx context.Context, a *app.App, r *core.Replayer, f resetFlags, target ops.Target) error {
+	if !f.dryRun { // before the look, which takes its time
+		if err := ops.CheckGroupEmpty(ctx, r.Client, r.Group); err != nil {
 			return err
 		}
 	}
-	return a.Print("replay-reset", out, func(w io.Writer) error { return printReset(w, out) })
+	p, unforeseen, err := r.PlanReset(ctx, target, f.partition, f.look)
+	if err != nil {
+		return app.TopicError(err)
+	}
+	if unforeseen != nil {
+		a.Say("what would become of the records is not known: %s", console.Safe(unforeseen.Error()))
+	}
+	p.DryRun = f.dryRun
+	if !f.dryRun {
+		err := r.Reset(ctx, p, f.By, f.Reason)
+		if errors.Is(err, core.ErrWrongGroup) {
+			return app.Usage(err)
+		}
+		if err != nil {
+			return app.RightsError(err)
+		}
+	}
+	return a.Print("replay-reset", p, func(w io.Writer) error { return printReset(w, p) })
 }
 
-// execute writes the reason down first: a reset without one would be a riddle, a reason
-// without a reset is none.
-func execute(ctx context.Context, a *app.App, cfg *config.Loaded, cl *kgo.Client, plan resetAnswer, reason string) error {
-	if err := ops.CheckGroupEmpty(ctx, cl, plan.Group); err != nil {
-		return err
-	}
-	pool, err := a.OpenDatabase(ctx, cfg, "replay reset")
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	detail, err := json.Marshal(struct {
-		Reason     string     `json:"reason"`
-		By         string     `json:"by"`
-		Group      string     `json:"group"`
-		Partitions []ops.Move `json:"partitions"`
-	}{reason, app.Operator(), plan.Group, plan.Partitions})
-	if err != nil {
-		return fmt.Errorf("write down the reason: %w", err)
-	}
-	books := ledger.New(pool, nil, ledger.Options{})
-	if _, err := books.RaiseIncident(ctx, ledger.Incident{
-		Severity: ledger.Info, Kind: incidentReset, Topic: plan.Topic, Detail: detail,
-	}); err != nil {
-		return err
-	}
-	return ops.Reset(ctx, cl, plan.Group, plan.Topic, plan.Partitions)
-}
-
-func printReset(w io.Writer, r resetAnswer) error {
+func printReset(w io.Writer, r *core.Reset) error {
 	t := console.NewTable("partition>", "from>", "to>", "records to read>")
 	for _, m := range r.Partitions {
 		from := "none"
@@ -186,10 +156,30 @@ func printReset(w io.Writer, r resetAnswer) error {
 	if err := t.Write(w); err != nil {
 		return err
 	}
-	line := "moved; start the workers: they read on from there, and apply only what is new"
-	if r.DryRun {
-		line = "nothing was changed; without --dry-run, and with --reason, the offsets move"
+	if r.Looked != nil && *r.Looked > 0 {
+		if err := printForeseen(w, r); err != nil {
+			return err
+		}
+	}
+	line := "nothing was changed; without --dry-run, and with --reason, the offsets move"
+	if !r.DryRun {
+		line = fmt.Sprintf("moved; start the workers: they read on from there, and apply only what is new\nreplay %d is on record: hookledger replay show %d", *r.ReplayID, *r.ReplayID)
 	}
 	_, err := fmt.Fprintf(w, "\n%d records of %s will be read again by group %s\n%s\n", r.Records, console.Safe(r.Topic), console.Safe(r.Group), line)
+	return err
+}
+
+func printForeseen(w io.Writer, r *core.Reset) error {
+	if _, err := fmt.Fprintln(w); err != nil {
+		return err
+	}
+	if err := printOutcomes(w, r.Would, nil, "would be"); err != nil {
+		return err
+	}
+	of := ""
+	if *r.Looked < r.Records {
+		of = fmt.Sprintf(", by the first %d", *r.Looked)
+	}
+	_, err := fmt.Fprintf(w, "money: %s, on %d accounts%s\n", moneyText(r.Moves), r.Accounts, of)
 	return err
 }

@@ -41,7 +41,7 @@ the topic. Exit code 1 if the result does not match the plan.`,
 			if err != nil {
 				return app.Usage(err)
 			}
-			return withReplayer(c.Context(), a, func(ctx context.Context, r *core.Replayer, _ *config.Loaded) error {
+			return withSources(c.Context(), a, func(ctx context.Context, r *core.Replayer, _ *config.Loaded) error {
 				return runPlan(ctx, a, r, p, core.Order{By: signed.By, Reason: signed.Reason, Accept: accept, DryRun: dryRun})
 			})
 		},

@@ -133,17 +133,7 @@ func (r *Replayer) workersEnd(ctx context.Context, at ledger.Position) (map[int3
 	case len(described[r.Group].Members) == 0:
 		return nil, nil
 	}
-	rows, err := r.Books.ReadProgress(ctx, r.Topic, at.TopicID)
-	if err != nil {
-		return nil, err
-	}
-	end := make(map[int32]int64, len(rows))
-	for _, p := range rows {
-		if p.ClusterID == at.ClusterID && p.TopicID == at.TopicID {
-			end[p.Partition] = p.Next
-		}
-	}
-	return end, nil
+	return r.progress(ctx, at)
 }
 
 // sumsOf adds up moves by currency; those that come to nothing stay, since money moves.
