@@ -21,6 +21,10 @@
 //
 //   - A part is away: one problem, and nothing more is said of that part.
 //   - A right to ask is missing: a note that names the right.
+//   - The clocks of brokers are not compared: Kafka has no question for the time of a
+//     broker, and asking by a record would write one. What depends on them is told where it
+//     shows: brokers refuse records of more than an hour ahead (INVALID_TIMESTAMP), and
+//     retention counts from the times of ingest.
 //   - Postgres behind a pooler that gives each transaction another connection: told
 //     from two connections that share one server process.
 package doctor

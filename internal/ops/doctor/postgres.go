@@ -91,11 +91,36 @@ func (e *examination) server(ctx context.Context, conn *pgx.Conn) error {
 	if e.Config.Kafka.Durability == broker.Single {
 		verdict = Note
 	}
-	e.unless(s["synchronous_standby_names"] != "", verdict, "postgres_standby", or("synchronous_standby_names "+s["synchronous_standby_names"], ""),
-		"a failover to another machine loses the latest commits; workers heal them from the topic while it holds them, but what operators wrote is lost", "set synchronous_standby_names to a standby")
+	if s["synchronous_standby_names"] == "" {
+		e.add(verdict, "postgres_standby", "synchronous_standby_names is empty", "a failover to another machine loses the latest commits; workers heal them from the topic while it holds them, but what operators wrote is lost",
+			"set synchronous_standby_names to a standby")
+	} else if err := e.standby(ctx, conn, s["synchronous_standby_names"]); err != nil {
+		return err
+	}
 	if p := e.Config.Payments; len(p.Tokens) > 0 && p.Durability == payments.Replicated && s["synchronous_standby_names"] == "" {
 		e.add(Problem, "payments_standby", "payments.durability is replicated and Postgres has no synchronous standby",
 			"payments are not in the topic, so nothing brings back what a failover loses; the role refuses to start", "set synchronous_standby_names, or payments.durability: single")
+	}
+	return nil
+}
+
+// standby looks whether one is there that commits wait for. Who may not see that sees
+// standbys without their state (Postgres 15).
+func (e *examination) standby(ctx context.Context, conn *pgx.Conn, names string) error {
+	var synchronous, hidden int
+	err := conn.QueryRow(ctx, "select count(*) filter (where sync_state in ('sync', 'quorum')), count(*) filter (where sync_state is null) from pg_stat_replication",
+		pgx.QueryExecModeExec).Scan(&synchronous, &hidden)
+	if err != nil {
+		return fmt.Errorf("read standbys: %w", err)
+	}
+	switch {
+	case synchronous > 0:
+		e.ok("postgres_standby", fmt.Sprintf("synchronous_standby_names %s, %d connected", names, synchronous))
+	case hidden > 0:
+		e.add(Note, "postgres_standby", "this user may not see which standbys commits wait for", "it could not be examined", "grant pg_read_all_stats to this user, or ask as another")
+	default:
+		e.add(Problem, "postgres_standby", "synchronous_standby_names "+names+", and none of them is connected",
+			"every commit waits until one is: nothing is applied, and payments are answered 503", "start the standby, or take its name out of synchronous_standby_names")
 	}
 	return nil
 }
