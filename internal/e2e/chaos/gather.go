@@ -75,6 +75,7 @@ func (r *run) replay(ctx context.Context) (*checker.Tables, error) {
 func (r *run) rewind(ctx context.Context, to func(committed int64) int64) bool {
 	workers := append([]string{roleExtra}, workerRoles...)
 	for _, name := range workers {
+		r.roles[name].signal(syscall.SIGCONT) // another fault may have frozen it
 		r.roles[name].down(syscall.SIGTERM)
 	}
 	for _, name := range workers {
