@@ -47,12 +47,16 @@ func build(name, pkg, tags string) (string, error) {
 // "./internal/e2e/kfaked", with build tags, and returns its path.
 func BuildProgram(tb testing.TB, pkg, tags string) string {
 	tb.Helper()
-	path, err := build(programName(pkg), pkg, tags)
+	once, _ := programs.LoadOrStore(pkg+" "+tags, sync.OnceValues(func() (string, error) { return build(programName(pkg), pkg, tags) }))
+	path, err := once.(func() (string, error))()
 	if err != nil {
 		tb.Fatalf("build %s: %v", pkg, err)
 	}
 	return path
 }
+
+// programs are those of BuildProgram, each built once for this test process.
+var programs sync.Map // package and tags → func() (string, error)
 
 // Binary returns the path of the hookledger binary: built from this tree once
 // per test process, with the race detector if the tests have it, or what
