@@ -92,6 +92,9 @@ func (s *Source) Name() string { return s.name }
 // Key is the source's immutable identity.
 func (s *Source) Key() string { return s.key }
 
+// IDHeader is the header that names an event, empty where its body does.
+func (s *Source) IDHeader() string { return s.event.id.header }
+
 // Provider is the name of the source's definition.
 func (s *Source) Provider() string { return s.def.Name }
 
