@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -140,5 +141,11 @@ func get(ctx context.Context, url string) (int, string, error) {
 	if err != nil {
 		return 0, "", err
 	}
-	return read(probe.Do(req))
+	resp, err := probe.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(text), err
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"sync"
 	"time"
 
@@ -152,14 +150,4 @@ func (m *sampler) drained(ctx context.Context) error {
 		}
 	})
 	return lag
-}
-
-// read takes a whole answer.
-func read(resp *http.Response, err error) (int, string, error) {
-	if err != nil {
-		return 0, "", err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(resp.Body)
-	return resp.StatusCode, string(text), err
 }
