@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -122,13 +123,7 @@ func (b *bench) again(s *system, ps []*testkit.KillableProcess, total int) drain
 		}
 	}
 	exec1(b.tb, s.database, `update consumer_progress set next_offset = 0, from_offset = 0`)
-	offsets := kadm.Offsets{}
-	for p := range int32(partitions) {
-		offsets.Add(kadm.Offset{Topic: s.topic, Partition: p, At: 0, LeaderEpoch: -1})
-	}
-	if err := kadm.NewClient(b.client(s.kafka)).CommitAllOffsets(b.tb.Context(), s.consumerGroup, offsets); err != nil {
-		b.tb.Fatal(err)
-	}
+	s.commitZero()
 	b.checkpoint()
 	var started []*testkit.KillableProcess
 	for range ps {
@@ -136,6 +131,18 @@ func (b *bench) again(s *system, ps []*testkit.KillableProcess, total int) drain
 	}
 	defer kill(started)
 	return b.drained(s.database, oursDone, total, started...)
+}
+
+// commitZero moves the group, which must have no members, to the start of the topic.
+func (s *system) commitZero() {
+	s.b.tb.Helper()
+	offsets := kadm.Offsets{}
+	for p := range int32(partitions) {
+		offsets.Add(kadm.Offset{Topic: s.topic, Partition: p, At: 0, LeaderEpoch: -1})
+	}
+	adm := kadm.NewClient(s.b.client(s.kafka))
+	// The first group of a broker waits until the topic of commits is there.
+	testkit.Eventually(s.b.tb, time.Minute, func() error { return adm.CommitAllOffsets(s.b.tb.Context(), s.consumerGroup, offsets) })
 }
 
 // measureApply works off backlogs: events nobody knows, and known ones.
@@ -213,7 +220,25 @@ func (b *bench) handOnce(kafka *testkit.KafkaCluster, topic string) float64 {
 	url := b.database("bare")
 	p := b.startFloor("consumer", order{Brokers: kafka.Brokers(), Topic: topic, Group: testkit.UniqueName("hand"), Database: url})
 	defer p.Kill()
-	return b.drained(url, handDone, min(b.backlog, 20_000), p).rate
+	conn := connect(b.tb, url)
+	defer func() { _ = conn.Close(context.Background()) }()
+	count := func() (n int) {
+		if err := conn.QueryRow(b.tb.Context(), handDone).Scan(&n); err != nil {
+			b.tb.Fatal(err)
+		}
+		return n
+	}
+	testkit.Eventually(b.tb, time.Minute, func() error {
+		if count() == 0 {
+			return errors.New("nothing is applied yet")
+		}
+		return nil
+	})
+	from, begin := count(), time.Now()
+	for time.Since(begin) < b.span || count() == from {
+		<-time.After(b.span / 4)
+	}
+	return float64(count()-from) / time.Since(begin).Seconds()
 }
 
 // sixGenerations makes a template of a ledger whose memory spans six generations, five

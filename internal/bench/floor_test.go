@@ -65,9 +65,12 @@ func (b *bench) floorEnv(role string, o order) []string {
 // startFloor starts a floor that runs until it is ended.
 func (b *bench) startFloor(role string, o order) *testkit.KillableProcess {
 	b.tb.Helper()
-	opts := testkit.ProcessOptions{Program: os.Args[0], Env: b.floorEnv(role, o)}
+	opts := testkit.ProcessOptions{Program: self(), Env: b.floorEnv(role, o)}
 	if o.Listen != "" {
 		opts.ReadyURL = "http://" + o.Listen + "/readyz"
 	}
 	return testkit.StartHookledger(b.tb, opts)
 }
+
+// self is this binary.
+func self() string { return os.Args[0] }

@@ -2,7 +2,9 @@ package bench
 
 import (
 	"bytes"
+	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
@@ -75,10 +77,14 @@ func hot(n uint64) uint64 {
 func newRecord(topic string, n uint64, accounts spread, at time.Time) *kgo.Record {
 	text := newBody()
 	text.set(n, accounts(n))
+	mac := hmac.New(sha256.New, []byte(stripeSecret))
+	signedAt := strconv.FormatInt(at.Unix(), 10)
+	mac.Write([]byte(signedAt + "."))
+	mac.Write(text)
 	e := schema.Event{
 		Source: "stripe", ID: eventID(n), Type: "payment_intent.succeeded", OccurredAt: time.Unix(1764417600, 0),
 		ReceivedAt: at, DeliveryID: fmt.Sprintf("%032x", n), Scheme: "stripe-v1", KeyID: "main",
-		SignatureHeaders: []schema.Header{{Key: "stripe-signature", Value: []byte("t=" + strconv.FormatInt(at.Unix(), 10) + ",v1=" + strings.Repeat("0", 64))}},
+		SignatureHeaders: []schema.Header{{Key: "stripe-signature", Value: []byte("t=" + signedAt + ",v1=" + hex.EncodeToString(mac.Sum(nil)))}},
 		ContentType:      "application/json", Body: text, BodySHA256: sha256.Sum256(text),
 	}
 	r := &kgo.Record{Topic: topic, Key: e.RecordKey(), Value: text, Timestamp: at}
@@ -115,3 +121,6 @@ func (b *bench) produce(kafka *testkit.KafkaCluster, topic string, first, n int,
 
 // isBody is what a floor that trusts its input checks.
 func isBody(text []byte) bool { return bytes.HasPrefix(text, []byte(`{"id":"evt_`)) }
+
+// keyOf is event n as Postgres knows it.
+func keyOf(n uint64) [16]byte { return schema.KeyOf("stripe", eventID(n)) }
