@@ -81,10 +81,10 @@ func backoff(fails int) time.Duration {
 }
 
 // produce sends records and waits until all are acknowledged, one fails, or the ack
-// timeout is over. What is still on its way then is left to finish: its fate is
+// timeout or the time within is over. What is still on its way then is left to finish: its fate is
 // unknown, and counted as such. No context is taken: one sender that goes away must
 // not fail the records of others that share a batch.
-func (p *producer) produce(records []*kgo.Record) (acknowledged, error) {
+func (p *producer) produce(records []*kgo.Record, within time.Duration) (acknowledged, error) {
 	if len(records) == 0 {
 		return acknowledged{sealed: true}, nil
 	}
@@ -98,7 +98,7 @@ func (p *producer) produce(records []*kgo.Record) (acknowledged, error) {
 		p.client.TryProduce(context.Background(), r, w.promise)
 	}
 	crashpoint.Reach("ingest.produced")
-	timer := time.NewTimer(p.ackTimeout)
+	timer := time.NewTimer(min(p.ackTimeout, within))
 	defer timer.Stop()
 	select {
 	case <-w.settled:

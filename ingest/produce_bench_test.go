@@ -45,7 +45,7 @@ func BenchmarkProduce(b *testing.B) {
 				p := &producer{client: client, ackTimeout: 10 * time.Second, health: h, metrics: m}
 				one := func() {
 					r := &kgo.Record{Key: []byte(fmt.Sprint("evt_", n.Add(1))), Value: value, Timestamp: time.Now()}
-					if _, err := p.produce([]*kgo.Record{r}); err != nil {
+					if _, err := p.produce([]*kgo.Record{r}, p.ackTimeout); err != nil {
 						b.Error(err)
 					}
 				}

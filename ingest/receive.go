@@ -2,10 +2,12 @@ package ingest
 
 import (
 	"errors"
+	"math"
 	"net/http"
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -29,7 +31,7 @@ type refusal struct {
 // body is looked at before its signature holds.
 func (s *Server) receive(c echo.Context) error {
 	w, r := c.Response().Writer, c.Request()
-	d := &delivery{id: newDeliveryID()}
+	d := &delivery{id: newDeliveryID(), begun: time.Now()}
 	defer s.recovered(w, d)
 
 	src, ok := s.doors[c.Param("source")]
@@ -153,7 +155,7 @@ func (s *Server) accept(d *delivery, src *door, r *http.Request, verified signat
 	for i, item := range items {
 		records[i] = newRecord(d, verified, item, trace)
 	}
-	ack, produceErr := s.producer.produce(records)
+	ack, produceErr := s.producer.produce(records, within(src.source.Deadline(), time.Since(d.begun)))
 	if produceErr != nil {
 		return nil, acknowledged{}, refusedRecord(produceErr)
 	}
@@ -163,6 +165,20 @@ func (s *Server) accept(d *delivery, src *door, r *http.Request, verified signat
 		return nil, acknowledged{}, refusedEvent(err)
 	}
 	return items, ack, nil
+}
+
+// shortestWait is how long an acknowledgement is waited for even when the provider's
+// deadline is all but over: what is stored then is known when it comes again.
+const shortestWait = 100 * time.Millisecond
+
+// within is how long the broker has, so that the answer is at the provider before its
+// deadline; a tenth of that is for the way. A 503 in time says more than an answer that
+// nobody waits for.
+func within(deadline, passed time.Duration) time.Duration {
+	if deadline == 0 {
+		return math.MaxInt64
+	}
+	return max(deadline-deadline/10-passed, shortestWait)
 }
 
 func refusedSignature(err error) *refusal {

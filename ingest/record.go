@@ -17,7 +17,9 @@ import (
 
 // delivery is one HTTP attempt, filled stage by stage.
 type delivery struct {
-	id         string
+	id string
+	// begun is when its headers had been read.
+	begun      time.Time
 	source     *provider.Source
 	receivedAt time.Time
 	bytes      int

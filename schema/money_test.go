@@ -1,7 +1,9 @@
 package schema
 
 import (
+	"encoding/json"
 	"errors"
+	"math"
 	"math/big"
 	"strings"
 	"testing"
@@ -109,14 +111,36 @@ func TestCurrencies(t *testing.T) {
 	}
 }
 
+// FuzzParseAmount compares with exact fractions: what is accepted is exactly that much,
+// and what is refused as inexact or beyond the range is so.
 func FuzzParseAmount(f *testing.F) {
-	for _, s := range []string{"0", "-1.50", "1e2", "9007199254740993", "1e-99", "00"} {
+	for _, s := range []string{"0", "-1.50", "1e2", "9007199254740993", "1e-99", "00", "1000000000000000", "1000000000000001", "0.000e5", "12.345", "-0", "1E+2"} {
 		f.Add(s, uint8(2))
 	}
 	f.Fuzz(func(t *testing.T, text string, exponent uint8) {
-		n, err := ParseAmount(text, int(exponent%5))
-		if err == nil && (n > MaxAmount || n < -MaxAmount) {
-			t.Fatalf("%q: got %d, beyond the range", text, n)
+		decimals := int(exponent % 5)
+		n, err := ParseAmount(text, decimals)
+		if errors.Is(err, ErrAmount) {
+			if len(text) <= 20 && json.Valid([]byte(text)) && isDigits(strings.TrimPrefix(text, "-")) {
+				t.Fatalf("%q: refused as no number, which it is", text)
+			}
+			return
+		}
+		want, ok := new(big.Rat).SetString(text)
+		if !ok {
+			t.Fatalf("%q: got %d %v, and it is no number", text, n, err)
+		}
+		want.Mul(want, new(big.Rat).SetInt64(int64(math.Pow10(decimals))))
+		beyond := new(big.Rat).Abs(want).Cmp(new(big.Rat).SetInt64(MaxAmount)) > 0
+		switch {
+		case err == nil && (want.Cmp(new(big.Rat).SetInt64(n)) != 0 || beyond):
+			t.Fatalf("%q with %d decimals: got %d, want %s", text, decimals, n, want.RatString())
+		case errors.Is(err, ErrAmountInexact) && want.IsInt():
+			t.Fatalf("%q with %d decimals: refused as inexact, it is %s", text, decimals, want.RatString())
+		case errors.Is(err, ErrAmountRange) && !beyond:
+			t.Fatalf("%q with %d decimals: refused as too much, it is %s", text, decimals, want.RatString())
+		case err != nil && !errors.Is(err, ErrAmountInexact) && !errors.Is(err, ErrAmountRange):
+			t.Fatalf("%q: got %v, want an error by name", text, err)
 		}
 	})
 }

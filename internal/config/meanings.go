@@ -47,7 +47,7 @@ var meanings = map[string]meaning{
 	"ingest.max_connections":      {text: "Most connections served at once; more wait to be accepted.", unit: "connections"},
 	"ingest.max_body_bytes":       {text: "Largest body accepted; a larger one is answered 413.", unit: unitBytes},
 	"ingest.max_inflight_bytes":   {text: "Bound of the bodies being received and checked at once; beyond it the answer is 503.", unit: unitBytes},
-	"ingest.ack_timeout":          {text: "How long the broker may take before the delivery is answered 503."},
+	"ingest.ack_timeout":          {text: "How long the broker may take before the delivery is answered 503. Less where the provider waits less: see the table of providers."},
 	"ingest.max_buffered_records": {text: "Most records that wait for the broker; beyond them the answer is 503 at once.", unit: "records"},
 	"ingest.max_buffered_bytes":   {text: "Bound of the records that wait for the broker.", unit: unitBytes},
 	"ingest.shutdown_delay":       {text: "How long deliveries are still accepted after a stop was asked for, until load balancers have noticed."},

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"slices"
+	"time"
 
 	"hookledger/schema/source"
 )
@@ -32,6 +33,7 @@ var _ = register(source.Definition{
 	Name:      "adyen",
 	Signature: adyenSignature,
 	Event:     adyenEvent,
+	Deadline:  10 * time.Second,
 	Live:      adyenLive,
 	Success:   source.SuccessConfig{Body: "[accepted]"},
 	Account:   []string{"NotificationRequestItem.merchantReference"},
@@ -68,6 +70,7 @@ var _ = register(source.Definition{
 	Name:      "adyen-manual-capture",
 	Signature: adyenSignature,
 	Event:     adyenEvent,
+	Deadline:  10 * time.Second,
 	Live:      adyenLive,
 	Account:   []string{"NotificationRequestItem.merchantReference"},
 	Postings:  slices.Concat(adyenCaptured, adyenPostings),
@@ -149,6 +152,7 @@ var _ = register(source.Definition{
 		Algorithm: "hmac-sha256", Encoding: "base64", KeyEncoding: "hex", Template: "{body}",
 		BodyAuthenticated: true,
 	},
+	Deadline: 10 * time.Second,
 	Event: source.EventConfig{
 		ID: source.Locator{Join: []string{"data.id", "type", "data.sequenceNumber"}, Or: []source.Locator{
 			{Join: []string{"data.id", "type", "timestamp"}},

@@ -1,6 +1,8 @@
 package provider
 
 import (
+	"time"
+
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -45,7 +47,8 @@ var _ = register(source.Definition{
 			p.Add("signature.public_key", "is missing; it is the public key that belongs to the private key in secrets")
 		}
 	},
-	Methods: []string{http.MethodPost, http.MethodGet},
+	Methods:  []string{http.MethodPost, http.MethodGet},
+	Deadline: 30 * time.Second, // From memory.
 	Event: source.EventConfig{
 		Body: source.BodyForm,
 		Type: at("notification.kind"),

@@ -251,6 +251,9 @@ func answerText(d *source.Definition) string {
 	if d.Answer != nil {
 		text += ", made of the event"
 	}
+	if d.Deadline > 0 {
+		text += fmt.Sprintf(" in %g s", d.Deadline.Seconds())
+	}
 	return text
 }
 

@@ -3,6 +3,7 @@ package provider
 import (
 	"hookledger/schema"
 	"hookledger/schema/source"
+	"time"
 )
 
 // Flutterwave's v3 webhooks send a token that is the secret itself, and sign nothing of the
@@ -17,6 +18,7 @@ var _ = register(source.Definition{
 	Signature: source.Signature{
 		Scheme: source.SchemeToken, Header: "Verif-Hash",
 	},
+	Deadline: 60 * time.Second, // From memory.
 	Event: source.EventConfig{
 		Type: source.Locator{Path: "event", Or: []source.Locator{{Path: "event\\.type"}}},
 		Time: at("data.created_at"), TimeFormat: source.FormatRFC3339,

@@ -1,6 +1,10 @@
 package provider
 
-import "hookledger/schema/source"
+import (
+	"time"
+
+	"hookledger/schema/source"
+)
 
 // Flutterwave v4 signs the body, where v3 sent the secret itself. Source: the signature
 // cases of developer.flutterwave.com/docs/webhooks as quoted by others; the names of
@@ -17,6 +21,7 @@ var _ = register(source.Definition{
 		Algorithm: "hmac-sha256", Encoding: "base64", Template: "{body}",
 		BodyAuthenticated: true,
 	},
+	Deadline: 60 * time.Second, // From memory.
 	Event: source.EventConfig{
 		ID:   source.Locator{Path: "webhook_id", Or: []source.Locator{{Join: []string{"type", "data.id"}}}},
 		Type: at("type"), Time: at("timestamp"), TimeFormat: source.FormatUnixMS,

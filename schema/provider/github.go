@@ -1,6 +1,10 @@
 package provider
 
-import "hookledger/schema/source"
+import (
+	"time"
+
+	"hookledger/schema/source"
+)
 
 // github is the style in which GitHub signs, and many who copied it: X-Hub-Signature-256
 // with the prefix sha256=, over the body. The prefix never chooses the algorithm: a sender
@@ -15,6 +19,7 @@ var _ = register(source.Definition{
 		Algorithm: "hmac-sha256", Encoding: "hex", Prefix: "sha256=", Template: "{body}",
 		BodyAuthenticated: true,
 	},
+	Deadline: 10 * time.Second, // From memory.
 	Event: source.EventConfig{
 		ID: source.Locator{Header: "X-Github-Delivery"}, Type: source.Locator{Header: "X-Github-Event"},
 	},

@@ -1,6 +1,10 @@
 package provider
 
-import "hookledger/schema/source"
+import (
+	"time"
+
+	"hookledger/schema/source"
+)
 
 // GoCardless signs the body and sends up to 250 events in it. Sources: gocardless-nodejs
 // 10.1.2 webhooks.js and its fixture, developer.gocardless.com, 2026-11.
@@ -19,6 +23,7 @@ var _ = register(source.Definition{
 		Algorithm: "hmac-sha256", Encoding: "hex", Template: "{body}",
 		BodyAuthenticated: true,
 	},
+	Deadline: 10 * time.Second, // From memory.
 	Event: source.EventConfig{
 		Items: "events",
 		ID:    at("id"), Type: source.Locator{Join: []string{"resource_type", "action"}, Separator: "."},

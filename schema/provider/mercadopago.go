@@ -1,6 +1,10 @@
 package provider
 
-import "hookledger/schema/source"
+import (
+	"time"
+
+	"hookledger/schema/source"
+)
 
 // Mercado Pago signs the ID in the URL, the request ID and the time, and nothing of the
 // body. Notifications name what is to be fetched. QR-code notifications are never signed,
@@ -13,7 +17,8 @@ var _ = register(source.Definition{
 		Scheme: source.SchemeMercadoPago, Header: "X-Signature", IDHeader: "X-Request-Id",
 		Tolerance: source.NoTolerance,
 	},
-	Knobs: []string{"tolerance"},
+	Knobs:    []string{"tolerance"},
+	Deadline: 22 * time.Second, // From memory.
 	Event: source.EventConfig{
 		// A number or a text.
 		ID:   source.Locator{Join: []string{"id"}, Or: []source.Locator{{Query: "data.id", PerDelivery: true}, {Query: "id", PerDelivery: true}}},

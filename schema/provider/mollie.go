@@ -1,6 +1,10 @@
 package provider
 
-import "hookledger/schema/source"
+import (
+	"time"
+
+	"hookledger/schema/source"
+)
 
 // Mollie's next-gen webhooks sign the body; during a rotation the header is repeated, and
 // the prefix may be missing. Sources: mollie-api-php 53e49e71 SignatureValidator,
@@ -27,6 +31,7 @@ var _ = register(source.Definition{
 		PrefixOptional: true, Repeated: true,
 		BodyAuthenticated: true,
 	},
+	Deadline: 15 * time.Second,
 	Event: source.EventConfig{
 		ID: at("id"), Type: source.Locator{Path: "type", Or: []source.Locator{{Path: "event_type"}}},
 		Time: at("createdAt"), TimeFormat: source.FormatRFC3339,

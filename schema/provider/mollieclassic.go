@@ -1,6 +1,10 @@
 package provider
 
-import "hookledger/schema/source"
+import (
+	"time"
+
+	"hookledger/schema/source"
+)
 
 // Mollie's classic webhooks carry the ID of what changed, in a form, and are not signed at
 // all. The same ID is sent for a payment, its refunds and its chargebacks, so every
@@ -9,6 +13,7 @@ import "hookledger/schema/source"
 var _ = register(source.Definition{
 	Name:      "mollie-classic",
 	Signature: source.Signature{Scheme: source.SchemeNone},
+	Deadline:  15 * time.Second,
 	Event: source.EventConfig{
 		Body: source.BodyForm,
 		ID:   source.Locator{Path: "id", PerDelivery: true},

@@ -1,6 +1,10 @@
 package provider
 
-import "hookledger/schema/source"
+import (
+	"time"
+
+	"hookledger/schema/source"
+)
 
 // Paddle Billing signs "ts:body" and sends ts=…;h1=…, with one h1 for each secret that is
 // live. Sources: @paddle/paddle-node-sdk 3.10.0 webhooks-validator, paddle-go-sdk v4.1.0,
@@ -26,9 +30,10 @@ var _ = register(source.Definition{
 		SecretPrefixes:    []string{"pdl_ntfset_"},
 		BodyAuthenticated: true,
 	},
-	Knobs: []string{"tolerance"},
-	Event: source.EventConfig{ID: at("event_id"), Type: at("event_type"), Time: at("occurred_at"), TimeFormat: source.FormatRFC3339},
-	Live:  testsApart,
+	Knobs:    []string{"tolerance"},
+	Deadline: 5 * time.Second,
+	Event:    source.EventConfig{ID: at("event_id"), Type: at("event_type"), Time: at("occurred_at"), TimeFormat: source.FormatRFC3339},
+	Live:     testsApart,
 	AccountNote: []string{
 		"Refunds and chargebacks carry no custom_data: quarantine. The customer is in all events:",
 		"account: [data.customer_id]",

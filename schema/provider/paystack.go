@@ -1,6 +1,10 @@
 package provider
 
-import "hookledger/schema/source"
+import (
+	"time"
+
+	"hookledger/schema/source"
+)
 
 // Paystack signs the body with the API secret key; there is no secret for webhooks alone,
 // so rotating the one rotates the other at once. Header, algorithm and key are from
@@ -25,6 +29,7 @@ var _ = register(source.Definition{
 		SecretPrefixes:    []string{"sk_live_", "sk_test_"},
 		BodyAuthenticated: true,
 	},
+	Deadline: 30 * time.Second, // From memory.
 	Event: source.EventConfig{
 		ID: source.Locator{Join: []string{"event", "data.id"}, Or: []source.Locator{
 			{Join: []string{"event", "data.refund_reference"}},

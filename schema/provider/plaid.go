@@ -1,6 +1,10 @@
 package provider
 
-import "hookledger/schema/source"
+import (
+	"time"
+
+	"hookledger/schema/source"
+)
 
 // Plaid signs a JWT with the body's hash; the key is fetched by its ID, with the secret of
 // the API. Events have no ID, and what is new must be fetched: two of them are never one.
@@ -18,6 +22,7 @@ var _ = register(source.Definition{
 		}
 		sig.KeyHosts = []string{sig.Environment + ".plaid.com"}
 	},
+	Deadline: 10 * time.Second, // From memory.
 	Event: source.EventConfig{
 		ID: source.Locator{
 			Join: []string{"item_id", "webhook_code"}, PerDelivery: true,

@@ -1,6 +1,10 @@
 package provider
 
-import "hookledger/schema/source"
+import (
+	"time"
+
+	"hookledger/schema/source"
+)
 
 // Razorpay signs the body; the event's ID is a header that stays the same at every
 // attempt and is not signed, so movements are named by what is in the body. Sources:
@@ -21,9 +25,10 @@ var _ = register(source.Definition{
 		Algorithm: "hmac-sha256", Encoding: "hex", Template: "{body}",
 		BodyAuthenticated: true,
 	},
-	Event:   source.EventConfig{ID: source.Locator{Header: "X-Razorpay-Event-Id"}, Type: at("event"), Time: at("created_at"), TimeFormat: source.FormatUnix},
-	Live:    testsApart,
-	Account: []string{"payload.payout.entity.notes.account_id", "payload.payment.entity.notes.account_id"},
+	Deadline: 5 * time.Second,
+	Event:    source.EventConfig{ID: source.Locator{Header: "X-Razorpay-Event-Id"}, Type: at("event"), Time: at("created_at"), TimeFormat: source.FormatUnix},
+	Live:     testsApart,
+	Account:  []string{"payload.payout.entity.notes.account_id", "payload.payment.entity.notes.account_id"},
 	Postings: []source.PostingConfig{{
 		Key: "payment", Type: []string{"payment.captured", "order.paid"},
 		Amount: "payload.payment.entity.amount", Unit: source.UnitMinor, Currency: at("payload.payment.entity.currency"), Direction: credits,

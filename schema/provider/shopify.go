@@ -1,6 +1,10 @@
 package provider
 
-import "hookledger/schema/source"
+import (
+	"time"
+
+	"hookledger/schema/source"
+)
 
 // Shopify signs the body with the app's client secret. Topic and delivery ID are headers
 // and not signed, so movements are named by what is in the body, and an order must say
@@ -27,6 +31,7 @@ var _ = register(source.Definition{
 		Algorithm: "hmac-sha256", Encoding: "base64", Template: "{body}",
 		BodyAuthenticated: true,
 	},
+	Deadline: 5 * time.Second,
 	Event: source.EventConfig{
 		ID: source.Locator{Header: "X-Shopify-Webhook-Id"}, Type: source.Locator{Header: "X-Shopify-Topic"},
 		Time:       source.Locator{Path: "updated_at", Or: []source.Locator{{Path: "processed_at"}, {Path: "finalized_on"}, {Path: "created_at"}, {Path: "initiated_at"}}},

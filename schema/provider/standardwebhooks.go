@@ -1,6 +1,10 @@
 package provider
 
-import "hookledger/schema/source"
+import (
+	"time"
+
+	"hookledger/schema/source"
+)
 
 // Standard Webhooks 1.0.0 sign "id.timestamp.body"; the ID is a header and stays the
 // same at every attempt. Source: spec/standard-webhooks.md of
@@ -27,6 +31,7 @@ var _ = register(source.Definition{
 			p.OneOf("signature.headers", c.Headers, "webhook", "svix")
 		}
 	},
+	Deadline: 15 * time.Second, // 15 to 30 s.
 	Event: source.EventConfig{
 		// The header of the ID follows signature.headers: the engine takes IDHeader.
 		ID:   source.Locator{Header: "Webhook-Id"},

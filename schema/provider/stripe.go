@@ -1,6 +1,10 @@
 package provider
 
-import "hookledger/schema/source"
+import (
+	"time"
+
+	"hookledger/schema/source"
+)
 
 // Stripe signs "t.body" with the whole whsec_ text as key. Sources: stripe-go v84.4.1
 // webhook/client.go, docs.stripe.com/webhooks, 2026-11.
@@ -44,7 +48,8 @@ var _ = register(source.Definition{
 		SecretPrefixes:    []string{"whsec_"},
 		BodyAuthenticated: true,
 	},
-	Knobs: []string{"tolerance"},
+	Knobs:    []string{"tolerance"},
+	Deadline: 20 * time.Second, // Between 20 and 30 s, told differently.
 	Event: source.EventConfig{
 		ID:   at("id"),
 		Type: at("type"),

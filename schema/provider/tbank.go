@@ -2,6 +2,7 @@ package provider
 
 import (
 	"strings"
+	"time"
 
 	"hookledger/schema"
 	"hookledger/schema/source"
@@ -22,8 +23,9 @@ var _ = register(source.Definition{
 		Scheme: source.SchemeTBank,
 		Covers: []string{"*"},
 	},
-	Knobs: []string{"terminal_key"},
-	Event: source.EventConfig{Type: at("Status")},
+	Knobs:    []string{"terminal_key"},
+	Deadline: 10 * time.Second,
+	Event:    source.EventConfig{Type: at("Status")},
 	ID: func(_ source.Delivery, v *schema.Value) (string, error) {
 		status, err := word(v, "Status")
 		if err != nil {

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"strings"
+	"time"
 
 	"hookledger/schema"
 	"hookledger/schema/source"
@@ -20,6 +21,7 @@ var _ = register(source.Definition{
 	Signature: source.Signature{
 		Scheme: source.SchemeToken, Header: "X-Callback-Token",
 	},
+	Deadline: 30 * time.Second, // From memory.
 	Event: source.EventConfig{
 		ID:   source.Locator{Header: "Webhook-Id", Or: []source.Locator{{Join: []string{"id", "status"}}, {Join: []string{"event", "data.id"}}}},
 		Time: source.Locator{Path: "paid_at", Or: []source.Locator{{Path: "updated"}, {Path: "created"}}}, TimeFormat: source.FormatRFC3339,

@@ -1,5 +1,7 @@
 package source
 
+import "time"
+
 // Answer is what is sent when every event of a delivery is stored.
 type Answer struct {
 	Status      int
@@ -28,6 +30,9 @@ func newAnswer(def *Definition, c SuccessConfig, p *Problems) Answer {
 	}
 	return Answer{Status: c.Status, ContentType: c.ContentType, Body: c.Body}
 }
+
+// Deadline is how long the provider waits for an answer; zero if that is not known.
+func (s *Source) Deadline() time.Duration { return s.def.Deadline }
 
 // Success returns the answer that the provider counts as success for a delivery of
 // these events. It is for the moment when all of them are stored, not before.

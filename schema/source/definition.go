@@ -1,6 +1,10 @@
 package source
 
-import "hookledger/schema"
+import (
+	"time"
+
+	"hookledger/schema"
+)
 
 // Definition is what is particular to one provider. A provider is one file of package
 // provider that registers one Definition; most are data alone, in the words of the
@@ -64,7 +68,9 @@ type Definition struct {
 	// Success is the answer that counts. Answer overrides it where it depends on the
 	// delivery.
 	Success SuccessConfig
-	Answer  func(success Answer, items []Item) Answer
+	// Deadline is how long the provider waits for it. Zero: not known.
+	Deadline time.Duration
+	Answer   func(success Answer, items []Item) Answer
 }
 
 // builtin tells whether the provider says itself what its events are and mean.
