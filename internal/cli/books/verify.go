@@ -4,11 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"strings"
 	"time"
 
-	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 
 	"hookledger/internal/broker"
@@ -89,14 +86,15 @@ func runVerify(c *cobra.Command, a *app.App, f verifyFlags) error {
 			return err
 		}
 	}
-	progress := newProgress(a)
-	opts.Pool, opts.KafkaOpts, opts.Progress = pool, broker.Options(cfg.Kafka, a.Quiet()), progress.update
+	progress := a.NewProgress()
+	opts.Pool, opts.KafkaOpts = pool, broker.Options(cfg.Kafka, a.Quiet())
+	opts.Progress = func(done, total int64) { progress.Update("records read", done, total) }
 	opts.Topic, opts.Group, opts.Command = cfg.Kafka.Topic, cfg.Kafka.Group, commandWords(a)
 	opts.CheckSignature = newSignatures(cfg).check
 	opts.SourceKey = sourceKeys(cfg)
 	opts.Meaning = todaysMeaning(cfg)
 	report, err := verify.Run(c.Context(), opts)
-	progress.clear()
+	progress.Clear()
 	if err != nil {
 		return app.TopicError(err)
 	}
@@ -198,36 +196,4 @@ func printReport(w io.Writer, r verify.Report) error {
 		}
 	}
 	return nil
-}
-
-// progress is one line on a terminal that is written over; elsewhere it is silent.
-type progress struct {
-	w    io.Writer
-	last time.Time
-}
-
-func newProgress(a *app.App) *progress {
-	if f, ok := a.Stderr.(*os.File); ok && isatty.IsTerminal(f.Fd()) && !a.JSON {
-		return &progress{w: f}
-	}
-	return &progress{}
-}
-
-// barWidth is how many characters the bar of progress has.
-const barWidth = 30
-
-func (p *progress) update(done, total int64) {
-	if p.w == nil || total == 0 || time.Since(p.last) < 100*time.Millisecond {
-		return
-	}
-	p.last = time.Now()
-	full := int(min(done, total) * barWidth / total)
-	_, _ = fmt.Fprintf(p.w, "\r\x1b[Kreading the topic [%s%s] %d of %d records (%d %%)",
-		strings.Repeat("#", full), strings.Repeat(".", barWidth-full), done, total, done*100/total)
-}
-
-func (p *progress) clear() {
-	if p.w != nil && !p.last.IsZero() {
-		_, _ = io.WriteString(p.w, "\r\x1b[K")
-	}
 }
