@@ -29,18 +29,11 @@ var successes = map[string]success{
 func TestSuccess_IsWhatTheProviderCounts(t *testing.T) {
 	t.Parallel()
 	for _, name := range provider.Names() {
-		c := configOf(t, name, "", "")
-		if name == "generic" || name == "github" || name == "standardwebhooks" {
-			generic := acmeConfig()
-			c.Postings = generic.Postings
-			if name == "generic" {
-				c.Signature, c.Event = generic.Signature, generic.Event
-			}
-		}
-		s := mustSource(t, c)
+		s := mustSource(t, configOf(t, name, "", ""))
 		answer := s.Success([]provider.Item{{ID: "450009"}})
-		if got := (success{answer.Status, answer.Body, s.Deadline()}); got != successes[name] {
-			t.Errorf("%s: got %+v, want %+v", name, got, successes[name])
+		want, known := successes[name]
+		if got := (success{answer.Status, answer.Body, s.Deadline()}); known && got != want {
+			t.Errorf("%s: got %+v, want %+v", name, got, want)
 		}
 	}
 }

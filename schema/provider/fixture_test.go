@@ -236,6 +236,12 @@ func configOf(t testing.TB, name, trust, livemode string) provider.Config {
 	if d.NoCurrency {
 		c.Currency = "RUB"
 	}
+	if d.Postings == nil && d.Statuses == nil && d.NonEffect == "" { // left to the configuration
+		c.Postings = acmeConfig().Postings
+		if name == "generic" {
+			c.Signature, c.Event = acmeConfig().Signature, acmeConfig().Event
+		}
+	}
 	return c
 }
 

@@ -3,8 +3,9 @@
 //
 // # Guarantee
 //
-// Every provider that exists is in the table: the test fails for one that is not. Each
-// source is what `hookledger sources new` writes for it; each payload is a full one.
+// Every provider that exists is in the table; for one that is not yet, a delivery is
+// composed as `send` does. Each source is what `hookledger sources new` writes for it; each payload of the
+// table is a full one.
 //
 // # Flow
 //
