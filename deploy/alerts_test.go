@@ -48,7 +48,7 @@ func TestAlerts_AreOfMetricsThatExistAndSayWhatToDo(t *testing.T) {
 		t.Errorf("promtool check rules: %v\n%s", err, out)
 	}
 	metrics := read(t, filepath.Join(root, "internal/observe/METRICS.md"))
-	for _, m := range regexp.MustCompile(`hookledger_(ingest|consumer)_\w+`).FindAllString(rules, -1) {
+	for _, m := range regexp.MustCompile(`hookledger_(ingest|consumer|payments)_\w+`).FindAllString(rules, -1) {
 		if !strings.Contains(metrics, "| `"+m+"` |") {
 			t.Errorf("metric %s does not exist", m)
 		}
@@ -81,6 +81,11 @@ var healthy = map[string]string{
 	`hookledger_consumer_open_matters{instance="w",kind="conflict"}`:                             "0x120",
 	`hookledger_consumer_open_matters{instance="w",kind="incident_warning"}`:                     "0x120",
 	`hookledger_consumer_open_matters{instance="w",kind="incident_loss"}`:                        "0x120",
+	`hookledger_payments_responses_total{instance="p",operation="pay",client="shop",code="201"}`: "0+60x120",
+	`hookledger_payments_responses_total{instance="p",operation="pay",client="shop",code="409"}`: "0+20x120",
+	`hookledger_payments_responses_total{instance="p",operation="pay",client="shop",code="503"}`: "0+1x120",
+	`hookledger_payments_abandoned_claims{instance="p"}`:                                         "0x120",
+	`hookledger_payments_duplicates_total{instance="p",client="shop"}`:                           "3x120",
 }
 
 // stories are healthy but for some series, given by the start of their names. Empty
@@ -112,6 +117,10 @@ var stories = []struct {
 		[]string{`alertname="HookledgerMattersOpen",kind="conflict"`, `alertname="HookledgerMattersOpen",kind="incident_warning"`}},
 	{"Postgres does not answer", map[string]string{"hookledger_consumer_open_matters": "-1x120"}, []string{`alertname="HookledgerMattersUnknown"`}},
 	{"the certificate ends", map[string]string{"hookledger_ingest_certificate": "864000x120"}, []string{`alertname="HookledgerCertificateEnds",instance="i"`}},
+	{"Postgres takes no payments", map[string]string{`hookledger_payments_responses_total{instance="p",operation="pay",client="shop",code="503"`: "0+20x120"}, []string{`alertname="HookledgerPaymentsRefused"`}},
+	{"no door for payments", map[string]string{"hookledger_payments_": ""}, nil},
+	{"a door died", map[string]string{"hookledger_payments_abandoned": "2x120"}, []string{`alertname="HookledgerPaymentsAbandoned"`}},
+	{"a client makes new keys", map[string]string{"hookledger_payments_duplicates": "0x60 0+1x60"}, []string{`alertname="HookledgerPaymentsTwice",client="shop"`}},
 	{"the certificate lasts", map[string]string{"hookledger_ingest_certificate": "8640000x120"}, nil},
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -27,7 +28,7 @@ import (
 )
 
 // The users of ACLS.md. Their password is their name and this.
-var users = []string{"hookledger-setup", "hookledger-ingest", "hookledger-consume", "hookledger-operator", "analyst"}
+var users = []string{"hookledger-setup", "hookledger-ingest", "hookledger-consume", "hookledger-operator", "hookledger-payments", "analyst"}
 
 const passwordSuffix = "-canary"
 
@@ -44,6 +45,8 @@ type secured struct {
 	dir    string
 	config string
 	listen string
+	// payments is the address of the door for payments.
+	payments string
 }
 
 // TestRights_OfThePageAreEnoughAndNoMore runs the commands of ACLS.md as they stand
@@ -74,7 +77,7 @@ func TestRights_OfThePageAreEnoughAndNoMore(t *testing.T) {
 	s.mustRun("hookledger-setup", "topics", "apply")
 	ingest, consume := s.start("hookledger-ingest", "ingest"), s.start("hookledger-consume", "consume")
 	s.mustRun("hookledger-ingest", "send", "--source", "stripe", "--count", "50", "--duplicates", "0.2", "--seed", "3")
-	testkit.Eventually(t, 30*time.Second, func() error {
+	testkit.Eventually(t, time.Minute, func() error {
 		if n := s.count("hookledger-operator", "select count(*) from ledger_entries"); n != 50 {
 			return fmt.Errorf("got %d entries, want 50", n)
 		}
@@ -83,10 +86,13 @@ func TestRights_OfThePageAreEnoughAndNoMore(t *testing.T) {
 	if n := s.count("hookledger-operator", "select count(*) from pg_stat_ssl s join pg_stat_activity a using (pid) where a.datname = 'hookledger' and not s.ssl"); n != 0 {
 		t.Errorf("%d connections to Postgres are not encrypted", n)
 	}
-	s.mustRun("hookledger-operator", "verify")
+	s.operate()
+	s.pay()
 	if code := consume.Stop(20 * time.Second); code != 0 {
 		t.Errorf("consume after SIGTERM: got exit code %d, want 0", code)
 	}
+	s.mustRun("hookledger-operator", "replay", "plan", "--out", "whole.plan")
+	s.mustRun("hookledger-operator", "replay", "run", "whole.plan", "--reason", "test of rights")
 	s.mustRun("hookledger-operator", "replay", "reset", "--to-earliest", "--reason", "test of rights")
 	consume.Restart()
 	consume.Stop(20 * time.Second)
@@ -100,6 +106,54 @@ func TestRights_OfThePageAreEnoughAndNoMore(t *testing.T) {
 	}
 	s.wantKafkaRights()
 	s.wantPostgresRights()
+}
+
+// operate does an operator's work, reading and writing.
+func (s *secured) operate() {
+	s.t.Helper()
+	const operator = "hookledger-operator"
+	for _, args := range [][]string{
+		{"verify"}, {"lag"}, {"accounts", "list"}, {"accounts", "duplicates"}, {"events", "list"}, {"incidents", "list"}, {"quarantine", "list"}, {"replay", "list"},
+		{"doctor", "generations"},
+	} {
+		s.mustRun(operator, args...)
+	}
+	conn := s.connect("", "hookledger")
+	defer func() { _ = conn.Close(context.Background()) }()
+	var event string
+	if err := conn.QueryRow(s.t.Context(), "select event_id from processed_events order by event_id limit 1").Scan(&event); err != nil {
+		s.t.Fatal(err)
+	}
+	s.mustRun(operator, "events", "show", event)
+	s.mustRun(operator, "events", "get", event, "--body")
+	s.mustRun(operator, "events", "amend", event, "--reverse", "--reason", "test of rights")
+	// What waits for a person, as a worker writes it.
+	s.sql("hookledger", `insert into incidents (raised_at, severity, kind) values (now(), 'info', 'test')`)
+	s.mustRun(operator, "incidents", "ack", fmt.Sprint(s.count(operator, "select max(incident_id) from incidents")), "--reason", "test of rights")
+	s.mustRun(operator, "verify")
+}
+
+// pay has the door for payments work, and answer.
+func (s *secured) pay() {
+	s.t.Helper()
+	door := s.start("hookledger-payments", "payments")
+	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, "http://"+s.payments+"/v1/payments",
+		strings.NewReader(`{"from":"nobody","to":"user_1","amount":1,"currency":"EUR","reference":"r"}`))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.Header = http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {"k"}, "Authorization": {"Bearer " + shopToken}}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	if res.StatusCode != http.StatusPaymentRequired {
+		s.t.Errorf("a payment from an empty account: got %d, want 402", res.StatusCode)
+	}
+	if code := door.Stop(30 * time.Second); code != 0 {
+		s.t.Errorf("payments after SIGTERM: got exit code %d, want 0", code)
+	}
 }
 
 // wantKafkaRights tries everything as everyone.
@@ -180,8 +234,10 @@ func (s *secured) wantKafkaRights() {
 	}
 }
 
+// refusedByACL tells a refusal from other errors. Who has no right at all on the topic is
+// told that there is none.
 func refusedByACL(err error) bool {
-	return errors.Is(err, kerr.TopicAuthorizationFailed) || errors.Is(err, kerr.GroupAuthorizationFailed) || errors.Is(err, kerr.ClusterAuthorizationFailed)
+	return errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.TopicAuthorizationFailed) || errors.Is(err, kerr.GroupAuthorizationFailed) || errors.Is(err, kerr.ClusterAuthorizationFailed)
 }
 
 func commit(ctx context.Context, cl *kgo.Client, group string) error {
@@ -208,7 +264,7 @@ func respond(rs kadm.AlterConfigsResponses, err error) error {
 // wantPostgresRights: entries are added and never changed, by anyone.
 func (s *secured) wantPostgresRights() {
 	s.t.Helper()
-	for _, user := range []string{"hookledger-consume", "hookledger-operator", "analyst"} {
+	for _, user := range []string{"hookledger-consume", "hookledger-operator", "hookledger-payments", "analyst"} {
 		for _, sql := range []string{
 			"update ledger_entries set amount = 1", "delete from ledger_entries", "truncate ledger_entries",
 			"drop table ledger_entries", "alter table ledger_entries disable trigger all", "create table mine (x int)",
@@ -239,7 +295,7 @@ func newSecured(t *testing.T) *secured {
 		s.write(u, u+passwordSuffix+"\n")
 	}
 	public := ca.Issue("public", time.Hour, "127.0.0.1")
-	s.listen = freeAddr(t)
+	s.listen, s.payments = freeAddr(t), freeAddr(t)
 	s.config = filepath.Join(s.dir, "hookledger.yaml")
 	s.write("hookledger.yaml", fmt.Sprintf(`
 kafka:
@@ -252,9 +308,10 @@ kafka:
   replication: 1
   durability: single
 ingest: { listen: %q, tls: { cert_file: %q, key_file: %q } }
+payments: { listen: %q, durability: single, tokens: [{ client: shop, value: %s, from: [nobody] }] }
 sources:
   - { name: stripe, provider: stripe, account: data.object.metadata.account_id, secrets: [{ value: whsec_rights_0123456789 }] }
-`, s.kafka.SASL, ca.File, topic, group, s.listen, public.CertFile, public.KeyFile))
+`, s.kafka.SASL, ca.File, topic, group, s.listen, public.CertFile, public.KeyFile, s.payments, shopToken))
 	return s
 }
 
@@ -291,9 +348,10 @@ func (s *secured) url(user, database string) string {
 
 func (s *secured) mustRun(user string, args ...string) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	program := testkit.Binary(s.t) // which takes its time to build
+	ctx, cancel := context.WithTimeout(s.t.Context(), 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, testkit.Binary(s.t), append([]string{"--config", s.config}, args...)...)
+	cmd := exec.CommandContext(ctx, program, append([]string{"--config", s.config}, args...)...)
 	cmd.Dir, cmd.Env = s.dir, append(os.Environ(), s.env(user)...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
