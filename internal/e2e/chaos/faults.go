@@ -81,9 +81,10 @@ func (r *run) strikePostgres(ctx context.Context, s Step) func() {
 			}
 		}
 	case Rotate:
-		var out string
-		if out, err = r.command(ctx, "doctor", "generations", "rotate"); err != nil {
-			err = errors.Join(err, errors.New(out))
+		err = r.generations(ctx, "rotate")
+	case Forget: // of what was open until now
+		if err = r.generations(ctx, "rotate"); err == nil {
+			err = r.generations(ctx, "forget", "--oldest")
 		}
 	}
 	if err != nil {
@@ -95,6 +96,15 @@ func (r *run) strikePostgres(ctx context.Context, s Step) func() {
 		r.fire(s.Kind)
 	}
 	return mend
+}
+
+// generations runs the operator's command.
+func (r *run) generations(ctx context.Context, args ...string) error {
+	out, err := r.command(ctx, append([]string{"doctor", "generations"}, args...)...)
+	if err != nil {
+		return errors.Join(err, errors.New(out))
+	}
+	return nil
 }
 
 // full has Postgres refuse what is written with disk_full, as it does on a full volume,

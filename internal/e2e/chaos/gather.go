@@ -16,7 +16,7 @@ func (r *run) gather(ctx context.Context, before *checker.Tables) (checker.World
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	w := checker.World{
-		History: r.client.told(), Tries: r.payer.told(), Samples: r.sampler.end(), Before: before, Texts: map[string]string{},
+		History: r.client.told(), Tries: r.payer.told(), Samples: r.sampler.end(), Before: before, Forgot: r.plan.has(Forget), Texts: map[string]string{},
 	}
 	if r.plan.has(Rewind) || before != nil {
 		w.Incidents = []string{"rewind"}

@@ -90,7 +90,7 @@ func (r *run) strike(ctx context.Context, s Step) func() {
 		return r.strikeBroker(ctx, s)
 	case Stall, Reset, Cut:
 		return r.strikeLink(s)
-	case PostgresTerminate, PostgresRestart, PostgresReadOnly, PostgresFull, Rotate:
+	case PostgresTerminate, PostgresRestart, PostgresReadOnly, PostgresFull, Rotate, Forget:
 		return r.strikePostgres(ctx, s)
 	case Rewind:
 		if r.rewind(ctx, func(committed int64) int64 { return int64(s.Arg) % (committed + 1) }) {

@@ -44,6 +44,7 @@ const (
 	Join   Kind = "join"   // a third worker comes, and leaves after For
 	Rewind Kind = "rewind" // the offsets of the stopped group are moved back
 	Rotate Kind = "rotate" // the next generation of the memory of events
+	Forget Kind = "forget" // the oldest closed generation is emptied
 	Mirror Kind = "mirror" // workers stand still for For, and what comes then is in two partitions
 	Clock  Kind = "clock"  // deliveries signed ahead of the clock, or behind
 	Replay Kind = "replay" // after all: the whole topic again
@@ -154,7 +155,7 @@ var families = []family{
 	{BrokerKill, 4, false}, {BrokerFreeze, 3, false}, {LeaderMove, 6, true}, {CoordinatorMove, 6, true},
 	{Stall, 8, false}, {Reset, 8, false}, {Cut, 14, false},
 	{PostgresTerminate, 6, false}, {PostgresRestart, 4, false}, {PostgresReadOnly, 4, false}, {PostgresFull, 4, false},
-	{Join, 5, false}, {Rewind, 4, false}, {Rotate, 6, false}, {Mirror, 6, false}, {Clock, 4, false}, {Replay, 4, false},
+	{Join, 5, false}, {Rewind, 4, false}, {Rotate, 6, false}, {Forget, 4, false}, {Mirror, 6, false}, {Clock, 4, false}, {Replay, 4, false},
 }
 
 // NewPlan makes the plan of a seed: a pure function. Each plan is of a few kinds of
@@ -171,7 +172,11 @@ func NewPlan(seed uint64, target string) Plan {
 			}
 		}
 	}
-	for range 3 + rnd.IntN(4) {
+	faults := 3 + rnd.IntN(4)
+	if rnd.IntN(8) == 0 {
+		faults = 10 // a storm
+	}
+	for range faults {
 		s := newStep(rnd, draw(rnd, enabled))
 		if target == TargetKfake && s.Kind == BrokerKill {
 			s.Arg = 0

@@ -29,6 +29,7 @@ func (j *judge) nothingLost() {
 			// Its row may have been forgotten; the ledger never forgets.
 		case event == nil && len(held) > 0:
 			heldBack = append(heldBack, fmt.Sprintf("%s (%s)", ref, held[0].Reason))
+		case event == nil && j.mayBeForgotten(ref):
 		case event == nil:
 			lost = append(lost, ref.String())
 		case s.first.expect() == ExpectMoney && event.Outcome != "applied" && event.Outcome != "same_effect":

@@ -42,6 +42,9 @@ func (j *judge) appliedOnce() {
 		seen[ref] = true
 	}
 	for _, ref := range j.Tables.Unpaired {
+		if j.Forgot && j.events[ref] == nil && len(j.entries[ref]) > 0 {
+			continue // the row is forgotten, the entry never
+		}
 		unpaired = append(unpaired, ref.String())
 	}
 	j.violated("I3", "an event has several entries", events)

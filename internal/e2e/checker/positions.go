@@ -23,7 +23,7 @@ func (j *judge) onRecord(r *Record) (time.Time, bool) {
 		return entries[0].AppliedAt, true
 	}
 	// The same event was put into quarantine at another place.
-	return time.Time{}, j.heldElsewhere(ref)
+	return time.Time{}, j.heldElsewhere(ref) || j.mayBeForgotten(ref)
 }
 
 // heldElsewhere says that another record of the event is in quarantine.
@@ -37,6 +37,9 @@ func (j *judge) offsetsNeverLead() {
 	for i := range j.Records {
 		r := &j.Records[i]
 		since, ok := j.onRecord(r)
+		if j.mayBeForgotten(r.Ref()) {
+			since = time.Time{} // its row may be of the second time
+		}
 		if !ok && r.Offset < j.Group.Committed[r.Partition] {
 			end = append(end, r.Ref().String()+" at "+at(r.Partition, r.Offset))
 		}
@@ -93,7 +96,7 @@ func (j *judge) conservation() {
 				firsts++
 			case j.aside[at(p, r.Offset)]:
 				set++
-			case event != nil || len(j.entries[r.Ref()]) > 0 || j.heldElsewhere(r.Ref()):
+			case event != nil || len(j.entries[r.Ref()]) > 0 || j.heldElsewhere(r.Ref()) || j.mayBeForgotten(r.Ref()):
 				repeats++
 			}
 		}

@@ -29,6 +29,9 @@ type World struct {
 	Secrets []string
 	// Incidents are the kinds that the run caused; any other is a violation.
 	Incidents []string
+	// Forgot says that generations of the memory of events were emptied: what has no entry
+	// of its own may be gone, and come again.
+	Forgot bool
 	// RequestLimit is the longest that a request may take. Zero: not judged.
 	RequestLimit time.Duration
 }
@@ -221,6 +224,24 @@ func (j *judge) refs() []Ref {
 func (j *judge) taken(ref Ref) bool {
 	s := j.sent[ref]
 	return s.taken() && (s.ok || len(j.records[ref]) > 0)
+}
+
+// mayBeForgotten says that the event left nothing that is never forgotten: it moves no
+// money, or another event moved it.
+func (j *judge) mayBeForgotten(ref Ref) bool {
+	s := j.sent[ref]
+	if !j.Forgot || !s.taken() || len(j.entries[ref]) > 0 {
+		return false
+	}
+	if s.first.expect() != ExpectMoney {
+		return s.first.expect() == ExpectNothing
+	}
+	for other, t := range j.sent {
+		if len(j.entries[other]) > 0 && t.first.movement() == s.first.movement() {
+			return true
+		}
+	}
+	return false
 }
 
 func at(partition int32, offset int64) string { return fmt.Sprintf("%d@%d", partition, offset) }
