@@ -37,21 +37,15 @@ run: build ## Build, then start everything on this machine with development sett
 test: need-test-tools kafka python ## Run all tests, against real Kafka and Postgres (RACE=0|1, PKG=, ARGS=)
 	go test $(if $(filter 1,$(RACE)),-race) -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) $(ARGS) $(PKG)
 
+# One table on standard output, what goes on meanwhile on standard error; nothing else is
+# written. make bench ONLY=apply,delay QUICK=1; FULL=1 takes an hour; OUT=F keeps the table.
 .PHONY: bench
-bench: need-test-tools kafka ## Run the benchmarks (PKG=, ARGS=)
-	go test -run '^$$' -bench . -benchmem -p 1 -timeout $(TEST_TIMEOUT) $(ARGS) $(PKG)
-
-# What CHAOS_… mean is in CONTRIBUTING.md. A line for each seed, then a table.
-.PHONY: chaos
-chaos: need-test-tools kafka python ## Run seeds of faults against real processes (SEED=, SEEDS= or MINUTES=, TARGET=kafka|kfake, PLAN=file, VERBOSE=1)
-	@CHAOS_TARGET='$(or $(TARGET),kafka)' CHAOS_SEED='$(SEED)' CHAOS_SEEDS='$(or $(SEEDS),$(if $(MINUTES),,10))' \
-		CHAOS_MINUTES='$(MINUTES)' CHAOS_PLAN='$(PLAN)' CHAOS_VERBOSE='$(VERBOSE)' \
-		go test -v -count 1 -timeout 0 -run '^TestSoak$$' $(ARGS) ./internal/e2e/chaos
-
-# Each mutant is a program of its own, against real processes: half an hour.
-.PHONY: mutants
-mutants: need-test-tools python ## Break the program one law at a time: the chaos harness must notice (ONLY=, SEEDS=)
-	MUTANTS_ONLY='$(ONLY)' MUTANTS_SEEDS='$(SEEDS)' go test -tags mutants -run TestMutants -v -count 1 -timeout 3h ./internal/e2e/mutants
+bench: need-bench-tools kafka ## Measure beside a floor and print one table (ONLY=, QUICK=1, FULL=1, OUT=, PROFILES=)
+	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$$dir/hookledger" . && \
+	CGO_ENABLED=0 go test -c -o "$$dir/bench" ./internal/bench && \
+	cd internal/bench && HOOKLEDGER_TEST_BINARY="$$dir/hookledger" "$$dir/bench" -test.run '^TestTable$$' -test.timeout 3h -table \
+		$(if $(ONLY),-only '$(ONLY)') $(if $(QUICK),-quick) $(if $(FULL),-full) $(if $(OUT),-out '$(abspath $(OUT))') $(if $(PROFILES),-profiles '$(abspath $(PROFILES))')
 
 .PHONY: lint
 lint: ## Check format, go vet and golangci-lint
@@ -105,6 +99,16 @@ $(CACHE)/python/.complete: internal/testkit/kafka/requirements.txt
 	@python3 -m venv $(@D) || { echo "the Python client needs a virtual environment: install the Debian package python3-venv"; exit 1; }
 	$(@D)/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	touch $@
+
+# What the benchmarks need of that: no second clients, no alerts, no race detector.
+.PHONY: need-bench-tools
+need-bench-tools:
+	@missing=0; \
+	need() { command -v "$$1" >/dev/null || { echo "make bench needs $$1: install the Debian package $$2"; missing=1; }; }; \
+	need go "golang-go (it must be able to become the Go that go.mod names)"; \
+	need java default-jre-headless; \
+	need mvn maven; \
+	exit $$missing
 
 .PHONY: need-test-tools
 need-test-tools:

@@ -15,7 +15,7 @@ func measureGrowth(b *bench) {
 	topic := b.backlogOf(kafka, 0, total, uniform)
 	pg := b.shared.postgres()
 	var lines []*line
-	for i, n := range b.entries {
+	for _, n := range b.entries {
 		name := fmt.Sprintf("grown_%d", n)
 		exec1(b.tb, pg.URL("postgres"), `create database `+name+` template ledger`)
 		b.tb.Cleanup(func() { exec1(b.shared.tb, pg.URL("postgres"), `drop database if exists `+name+` with (force)`) })
@@ -24,7 +24,6 @@ func measureGrowth(b *bench) {
 		sizes := indexSizes(b, pg.URL(name))
 		lines = append(lines, b.add(line{name: fmt.Sprintf("new records on %s entries", figure(float64(n))), unit: "records/s",
 			floorName: figure(float64(b.entries[0])) + " entries, a turn before", note: sizes}))
-		_ = i
 	}
 	// The least is measured in front of each of the others, and once beside itself.
 	for range b.reps {

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"hookledger/internal/testkit"
 )
 
 var (
@@ -78,7 +76,7 @@ type mode struct {
 }
 
 var (
-	tinyMode   = mode{"tiny", 1, 200 * time.Millisecond, 600, 600, 600, []int{100, 1_000}, []int{1}, []int{4}}
+	tinyMode   = mode{"tiny", 1, 200 * time.Millisecond, 600, 600, 600, []int{1_000}, []int{1}, []int{4}}
 	quickMode  = mode{"quick", 2, 2 * time.Second, 60_000, 100_000, 1_000_000, []int{10_000, 300_000}, []int{1}, []int{64, 256}}
 	normalMode = mode{"normal", 3, 4 * time.Second, 300_000, 1_000_000, 10_000_000, []int{10_000, 1_000_000}, []int{1, 3}, []int{64, 256}}
 	fullMode   = mode{"full", 5, 8 * time.Second, 300_000, 1_000_000, 10_000_000, []int{10_000, 1_000_000, 10_000_000}, []int{1, 3}, []int{64, 256}}
@@ -127,7 +125,7 @@ func (b *bench) alternate(ours, floor func(rep int)) {
 // measure runs the groups and returns their lines.
 func measure(t *testing.T, m mode, names []string) []*line {
 	t.Helper()
-	s := &shared{tb: t}
+	s := &shared{tb: t, tiny: m.name == tinyMode.name}
 	began := time.Now()
 	var lines []*line
 	for _, g := range groups {
@@ -242,5 +240,3 @@ func version(program string) string {
 	}
 	return "Postgres"
 }
-
-var _ = testkit.UniqueName

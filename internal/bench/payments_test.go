@@ -105,7 +105,7 @@ func (b *bench) crowd(addr, url string) {
 	connections := 0
 	l := b.add(line{name: fmt.Sprintf("%d callers on one key, p99", size), unit: "ms", floorName: fmt.Sprintf("%d callers with a key each", size)})
 	number := uint64(1) << 40
-	for rep := range b.reps {
+	for range b.reps {
 		var one, each []float64
 		paid, busy := 0, 0
 		for round := range rounds / b.reps {
@@ -149,7 +149,6 @@ func (b *bench) crowd(addr, url string) {
 		}
 		l.ours, l.floor = append(l.ours, percentile(one, 0.99)), append(l.floor, percentile(each, 0.99))
 		l.note = fmt.Sprintf("on one key 201 %d times, 409 %d times, nothing else; %d connections to Postgres at most, the benchmark's own among them", paid, busy, connections)
-		_ = rep
 	}
 	b.say("%s: %s and %s ms", l.name, figure(median(l.ours)), figure(median(l.floor)))
 }

@@ -27,19 +27,22 @@ import (
 
 // shared are the parts that all groups use.
 type shared struct {
-	tb       testing.TB
-	once     sync.Once
-	pg       *testkit.PostgresCluster
-	main     int // process ID of Postgres
-	topicsOf map[string]string
+	tb   testing.TB
+	tiny bool
+	once sync.Once
+	pg   *testkit.PostgresCluster
+	main int // process ID of Postgres
 }
 
 // postgres waits for its disk, as it must in production: what is measured elsewhere is
 // the cost of a commit too. Room for the log keeps checkpoints out of short runs.
 func (s *shared) postgres() *testkit.PostgresCluster {
 	s.once.Do(func() {
-		s.pg = testkit.NewPostgres(s.tb, "fsync=on", "synchronous_commit=on", "full_page_writes=on",
-			"shared_buffers=512MB", "max_wal_size=8GB", "checkpoint_timeout=30min", "max_connections=200")
+		settings := []string{"shared_buffers=512MB", "max_wal_size=8GB", "checkpoint_timeout=30min", "max_connections=200"}
+		if !s.tiny {
+			settings = append(settings, "fsync=on", "synchronous_commit=on", "full_page_writes=on")
+		}
+		s.pg = testkit.NewPostgres(s.tb, settings...)
 		exec1(s.tb, s.pg.URL("postgres"), `create database ledger`)
 		if err := migrations.Up(s.tb.Context(), s.pg.URL("ledger")); err != nil {
 			s.tb.Fatal(err)
@@ -80,7 +83,9 @@ func (b *bench) drop(url string) {
 
 func (b *bench) checkpoint() {
 	b.tb.Helper()
-	exec1(b.tb, b.shared.postgres().URL("postgres"), `checkpoint`)
+	if !b.tiny() {
+		exec1(b.tb, b.shared.postgres().URL("postgres"), `checkpoint`)
+	}
 }
 
 func connect(tb testing.TB, url string) *pgx.Conn {
