@@ -130,6 +130,14 @@ func (s *secured) operate() {
 	// What waits for a person, as a worker writes it.
 	s.sql("hookledger", `insert into incidents (raised_at, severity, kind) values (now(), 'info', 'test')`)
 	s.mustRun(operator, "incidents", "ack", fmt.Sprint(s.count(operator, "select max(incident_id) from incidents")), "--reason", "test of rights")
+	plan, events := filepath.Join(s.dir, "all.plan"), filepath.Join(s.dir, "events.jsonl")
+	s.mustRun(operator, "replay", "plan", "--out", plan)
+	s.mustRun(operator, "replay", "run", plan, "--reason", "test of rights")
+	if err := os.WriteFile(events, []byte(`{"id":"evt_import","type":"plan.created","created":1764410400,"livemode":true}`), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	s.mustRun(operator, "events", "import", events, "--source", "stripe", "--dry-run")
+	s.mustRun("hookledger-ingest", "events", "import", events, "--source", "stripe", "--reason", "test of rights")
 	s.mustRun(operator, "verify")
 }
 

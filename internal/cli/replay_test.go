@@ -128,3 +128,47 @@ func TestReplay_WrongPlansAndFlagsAreUsage(t *testing.T) {
 		hookledger(env, "replay", "plan", c[0], c[1]).want(t, app.ExitUsage, c[0])
 	}
 }
+
+// A gap at the provider is closed from its listing; the workers do the rest.
+func TestEventsImport_ClosesAGap(t *testing.T) {
+	t.Parallel()
+	in := install(t)
+	in.run(t, "migrate", "up").want(t, app.ExitOK)
+	in.run(t, "topics", "apply").want(t, app.ExitOK)
+	in.start(t, "consume", in.worker)
+	intent := func(id string, amount int) string {
+		return fmt.Sprintf(`{"id":"%s","object":"event","type":"payment_intent.succeeded","created":1764410400,"livemode":false,`+
+			`"data":{"object":{"id":"pi_%s","object":"payment_intent","amount_received":%d,"currency":"eur","metadata":{"account_id":"alice"}}}}`, id, id, amount)
+	}
+	file := filepath.Join(in.dir, "events.jsonl")
+	text := intent("evt_1", 100) + "\n" + `{"object":"list","data":[` + intent("evt_2", 20) + "]}\n\x1b]0;owned\x07\n" + intent("evt_3", 3) + "\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"events", "import", file, "--source", "stripe"}
+	nobody := []string{"HOOKLEDGER_DATABASE_URL=postgres://nobody@127.0.0.1:1/none"} // an import needs no Postgres
+	with := func(env []string, more ...string) result {
+		return hookledger(env, append(append([]string{"--config", in.file}, args...), more...)...)
+	}
+	with(nobody).want(t, app.ExitUsage, "--reason is needed")
+	dry := with(envAs(in.database, "hookledger_reader"), "--dry-run", "--json")
+	dry.want(t, app.ExitFailed, "1 lines are bad")
+	if v := jsonOf(t, dry, "events-import"); v["known"] != 0.0 || v["new"] != 3.0 || v["would"].(map[string]any)["applied"] != 3.0 || v["imported"] != 0.0 || v["dry_run"] != true {
+		t.Errorf("dry run: got %v", v)
+	}
+	done := with(nobody, "--reason", "gap of the 29th")
+	done.want(t, app.ExitFailed, "1 lines are bad, and 3 events are good")
+	if !strings.Contains(done.stdout, "3 imported") || strings.ContainsAny(done.stdout+done.stderr, "\x1b\x07") {
+		t.Errorf("import: got %q", done.stdout)
+	}
+	in.settled(t, 3)
+	if got := scanSQL[int64](t, in.database, `select balance from accounts where account_id = 'alice'`); got != 123 {
+		t.Errorf("got balance %d, want 123", got)
+	}
+	verified(t, in.dir, "--config", in.file)
+	if v := jsonOf(t, with(envAs(in.database, "hookledger_reader"), "--dry-run", "--json"), "events-import"); v["known"] != 3.0 || v["new"] != 0.0 {
+		t.Errorf("dry run of the same file: got %v", v)
+	}
+	hookledger(nobody, "events", "import", file, "--source", "nope", "--reason", "r", "--config", in.file).want(t, app.ExitUsage, "use one of stripe")
+	hookledger(nobody, "events", "import", file+".none", "--source", "stripe", "--reason", "r", "--config", in.file).want(t, app.ExitUsage, "no such file")
+}

@@ -125,7 +125,7 @@ says what to try next.`,
 	}
 	add(groupRun, dev.Command(a), roles.Ingest(a), roles.Consume(a), roles.Payments(a), roles.Ready(a), sender.Command(a))
 	add(groupSetup, setup.Config(a), sources.Command(a), setup.Migrate(a), setup.Topics(a), setup.Version(a))
-	add(groupLook, books.Accounts(a), books.Events(a, repair.Amend(a)), lag.Command(a), books.Verify(a), doctor.Command(a))
+	add(groupLook, books.Accounts(a), books.Events(a, repair.Amend(a), repair.Import(a)), lag.Command(a), books.Verify(a), doctor.Command(a))
 	add(groupMend, repair.Incidents(a), repair.Quarantine(a), replay.Command(a))
 	root.SetHelpCommandGroupID(groupSetup)
 	wrapArgs(root)

@@ -46,6 +46,17 @@ func (p *Progress) Update(stage string, done, total int64) {
 	_, _ = fmt.Fprintf(p.w, "\r\x1b[K%s %s %d of %d (%d %%)", stage, bar, done, total, done*100/total)
 }
 
+// Count shows that n are done in stage of a whole that is not known.
+func (p *Progress) Count(stage string, n int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.w == nil || time.Since(p.last) < progressEvery {
+		return
+	}
+	p.last = time.Now()
+	_, _ = fmt.Fprintf(p.w, "\r\x1b[K%s %d", stage, n)
+}
+
 // Clear takes the line away.
 func (p *Progress) Clear() {
 	p.mu.Lock()

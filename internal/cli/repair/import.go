@@ -1,0 +1,230 @@
+package repair
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"hookledger/internal/broker"
+	"hookledger/internal/cli/app"
+	"hookledger/internal/cli/console"
+	"hookledger/internal/config"
+	"hookledger/internal/ledger"
+	"hookledger/internal/ops/backfill"
+	"hookledger/schema/provider"
+	"hookledger/schema/source"
+)
+
+// importAnswer is hookledger.events-import.v1.
+type importAnswer struct {
+	*backfill.Report
+	// Would counts by outcome what would become of the events, Moves the money; null
+	// unless it was a dry run.
+	Would map[string]int64 `json:"would"`
+	Moves []total          `json:"moves"`
+	// Error is why the import stopped; null if it came to the end.
+	Error *string `json:"error"`
+}
+
+// Import makes `hookledger events import`.
+func Import(a *app.App) *cobra.Command {
+	var name string
+	var signed app.Signed
+	var dryRun bool
+	c := &cobra.Command{
+		Use:   "import FILE",
+		Short: "Store events of a provider's export or API listing in the topic",
+		Long: `Store events of a provider's export or API listing in the topic, to close a gap. FILE (- is
+standard input) holds a body of an event on each line; or {"body":…,"id":…,"headers":{…}}
+around it, with body as it is, as a text or as body_base64; or a page of a listing,
+{"object":"list","data":[…]}. IDs, types and times are read as of a delivery, so what is known
+already is a duplicate when a worker reads it: importing twice is safe.
+
+There is no signature to check: records are marked hl_scheme import, and hold who imported
+them and why. --dry-run says how many are known and what the others would do to the books.
+Bad lines are listed with their numbers, and the exit code is 1; the good ones are stored.
+
+Needs to write the topic, as the receiver's user does in Kafka; --dry-run needs no Kafka but
+the rights of hookledger_reader in Postgres.`,
+		Args: cobra.ExactArgs(1),
+		Example: `  hookledger events import events.jsonl --source stripe --dry-run
+  hookledger events import events.jsonl --source stripe --reason "outage of 2026-11-28, ticket 123"
+  curl -s https://api.stripe.com/v1/events?limit=100 -u $KEY: | jq -c . | \
+    hookledger events import - --source stripe --reason "gap at the provider"`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := signed.Complete(dryRun); err != nil {
+				return err
+			}
+			if !utf8.ValidString(signed.Reason + signed.By) {
+				return app.Usage(errors.New("--reason and --by are text: they are not UTF-8"))
+			}
+			cfg, err := a.Config()
+			if err != nil {
+				return err
+			}
+			set, src, err := sourceNamed(cfg, name)
+			if err != nil {
+				return err
+			}
+			in, err := open(a, args[0])
+			if err != nil {
+				return app.Usage(err)
+			}
+			defer func() { _ = in.Close() }()
+			bar := a.NewProgress()
+			m := &backfill.Importer{
+				Source: src, By: signed.By, Reason: signed.Reason, MaxBodyBytes: cfg.Ingest.MaxBodyBytes,
+				Topic: cfg.Kafka.Topic, Options: broker.Options(cfg.Kafka, a.Quiet()),
+				Progress: func(lines int64) { bar.Count("reading line", lines) },
+			}
+			run := func() (*backfill.Report, error) { return storeAll(c.Context(), a, cfg, m, in) }
+			if dryRun {
+				run = func() (*backfill.Report, error) { return foresee(c.Context(), a, cfg, set, m, in) }
+			}
+			rep, err := run()
+			bar.Clear()
+			if rep == nil {
+				return err
+			}
+			return answerImport(a, rep, err)
+		},
+	}
+	c.Flags().StringVar(&name, "source", "", "the source whose events they are")
+	signed.Flags(c)
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "show what would happen, change nothing")
+	return c
+}
+
+func sourceNamed(cfg *config.Loaded, name string) (*source.Set, *source.Source, error) {
+	if err := cfg.RequireSources(); err != nil {
+		return nil, nil, err
+	}
+	set, err := provider.NewSet(cfg.Sources)
+	if err != nil {
+		return nil, nil, app.Usage(err)
+	}
+	src, ok := set.ByName(name)
+	if !ok {
+		var names []string
+		for _, s := range set.All() {
+			names = append(names, s.Name())
+		}
+		return nil, nil, app.Usage(fmt.Errorf("--source %q is not configured: use one of %s", name, strings.Join(names, ", ")))
+	}
+	return set, src, nil
+}
+
+func open(a *app.App, file string) (io.ReadCloser, error) {
+	if file == "-" {
+		return io.NopCloser(a.Stdin), nil
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("read events: %w", err)
+	}
+	return f, nil
+}
+
+// topicPatience bounds the look at the topic before an import.
+const topicPatience = 30 * time.Second
+
+// storeAll imports, into a topic that is fit for it.
+func storeAll(ctx context.Context, a *app.App, cfg *config.Loaded, m *backfill.Importer, in io.Reader) (*backfill.Report, error) {
+	cl, err := broker.Open(cfg.Kafka, a.Quiet())
+	if err != nil {
+		return nil, err
+	}
+	defer cl.Close()
+	asking, cancel := context.WithTimeout(ctx, topicPatience)
+	defer cancel()
+	if _, err := broker.CheckTopic(asking, cl, cfg.Kafka, cfg.Ingest.MaxBodyBytes); err != nil {
+		return nil, app.TopicError(err)
+	}
+	return m.Import(ctx, in)
+}
+
+func foresee(ctx context.Context, a *app.App, cfg *config.Loaded, set *source.Set, m *backfill.Importer, in io.Reader) (*backfill.Report, error) {
+	pool, err := a.OpenDatabase(ctx, cfg, "events import")
+	if err != nil {
+		return nil, err
+	}
+	defer pool.Close()
+	m.Books = ledger.New(pool, set.Map, ledger.Options{})
+	return m.DryRun(ctx, in)
+}
+
+// answerImport tells what was done, even if it stopped.
+func answerImport(a *app.App, rep *backfill.Report, stopped error) error {
+	out := importAnswer{Report: rep}
+	if rep.DryRun {
+		out.Would, out.Moves = map[string]int64{}, []total{}
+		for _, o := range ledger.Outcomes() {
+			out.Would[o.String()] = rep.Counts[o]
+		}
+		for _, t := range ledger.Totals(rep.Moves) {
+			out.Moves = append(out.Moves, total{t.Currency, t.Amount})
+		}
+	}
+	if stopped != nil {
+		text := stopped.Error()
+		out.Error = &text
+	}
+	if err := a.Print("events-import", out, func(w io.Writer) error { return out.print(w) }); err != nil {
+		return err
+	}
+	switch {
+	case errors.Is(stopped, backfill.ErrNoIdentity):
+		return app.Usage(stopped)
+	case stopped != nil:
+		return app.RightsError(stopped)
+	case rep.BadCount > 0:
+		return fmt.Errorf("%d lines are bad, and %d events are good: mend the lines and import them again", rep.BadCount, rep.Events)
+	}
+	return nil
+}
+
+func (r *importAnswer) print(w io.Writer) error {
+	if len(r.Bad) > 0 {
+		t := console.NewTable("line>", "reason", "detail")
+		for i, b := range r.Bad {
+			if i == maxRows {
+				break
+			}
+			t.Row(strconv.FormatInt(b.Line, 10), b.Reason, b.Detail)
+		}
+		if err := t.Write(w); err != nil {
+			return err
+		}
+		if rest := r.BadCount - int64(min(len(r.Bad), maxRows)); rest > 0 {
+			if _, err := fmt.Fprintf(w, "… and %d more\n", rest); err != nil {
+				return err
+			}
+		}
+		if _, err := fmt.Fprintln(w); err != nil {
+			return err
+		}
+	}
+	line := fmt.Sprintf("%d lines, %d events, %d bad; %d imported as %s", r.Lines, r.Events, r.BadCount, r.Imported, r.ImportID)
+	if r.DryRun {
+		line = fmt.Sprintf("%d lines, %d events, %d bad; %d known, %d new", r.Lines, r.Events, r.BadCount, *r.Known, *r.New)
+		for _, o := range ledger.Outcomes() {
+			if n := r.Would[o.String()]; n > 0 {
+				line += fmt.Sprintf("\n%d would be %s", n, o)
+			}
+		}
+		for _, m := range r.Moves {
+			line += "\n" + console.Amount(m.Amount, m.Currency) + " would move"
+		}
+		line += "\nnothing was changed: this was a dry run"
+	}
+	_, err := fmt.Fprintln(w, line)
+	return err
+}
