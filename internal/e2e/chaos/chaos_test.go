@@ -1,36 +1,74 @@
 package chaos_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"hookledger/internal/e2e/chaos"
 )
 
-// A few plans on each target, in which between them most kinds of faults are. What they
-// are for is in the package's page; `make chaos` runs as many as there is time for.
-func TestRun_FewSeedsOnEachTarget(t *testing.T) {
+// A few plans on each target, kept as files, in which between them every kind of fault
+// is. `make chaos` runs as many seeds as there is time for.
+func TestRun_KeptPlans(t *testing.T) {
 	t.Parallel()
-	for target, seeds := range map[string][]uint64{
-		chaos.TargetKafka: {431, 182},
-		chaos.TargetKfake: {1603, 388, 1426},
-	} {
+	for _, target := range []string{chaos.TargetKafka, chaos.TargetKfake} {
 		t.Run(target, func(t *testing.T) {
 			t.Parallel()
+			files, err := filepath.Glob(filepath.Join("testdata", target+"-*.json"))
+			if err != nil || len(files) == 0 {
+				t.Fatalf("list plans: got %v (%v), want some", files, err)
+			}
 			stage := chaos.NewStage(t, target, "")
-			for _, seed := range seeds {
-				report, err := chaos.Run(t.Context(), chaos.Options{Stage: stage, Seed: seed, Log: t.Logf})
+			for _, path := range files {
+				plan := keptPlan(t, path)
+				report, err := chaos.Run(t.Context(), chaos.Options{Stage: stage, Plan: &plan, Log: t.Logf})
 				if err != nil {
-					t.Fatalf("seed %d: %v", seed, err)
+					t.Fatalf("%s: %v", path, err)
 				}
-				t.Logf("seed %d: %d deliveries, %d acknowledged, %d payments, faults %v, after %s",
-					seed, report.Deliveries, report.Acknowledged, report.Payments, report.Faults, report.Took)
+				t.Logf("%s: %d deliveries, %d acknowledged, %d payments, faults %v, after %s",
+					path, report.Deliveries, report.Acknowledged, report.Payments, report.Faults, report.Took)
 				for _, v := range report.Violations {
-					t.Errorf("seed %d violated %s\nplan: %s\nkept in %s", seed, v, &report.Plan, report.Dir)
+					t.Errorf("%s violated %s\nkept in %s", path, v, report.Dir)
 				}
 				if report.Acknowledged == 0 || len(report.Faults) == 0 {
-					t.Errorf("seed %d: got %d acknowledged, faults %v: it proves nothing", seed, report.Acknowledged, report.Faults)
+					t.Errorf("%s: got %d acknowledged, faults %v: it proves nothing", path, report.Acknowledged, report.Faults)
 				}
 			}
 		})
+	}
+}
+
+func keptPlan(t *testing.T, path string) chaos.Plan {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := chaos.ParsePlan(text)
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	return plan
+}
+
+// The kept plans leave out no kind of fault.
+func TestKeptPlans_HaveEveryKind(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join("testdata", "*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := map[chaos.Kind]bool{}
+	for _, path := range files {
+		plan := keptPlan(t, path)
+		for _, s := range append(plan.Steps, plan.Crashes...) {
+			kept[s.Kind] = true
+		}
+	}
+	for _, kind := range chaos.Kinds() {
+		if !kept[kind] {
+			t.Errorf("no kept plan has %s", kind)
+		}
 	}
 }

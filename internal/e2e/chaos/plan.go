@@ -158,6 +158,15 @@ var families = []family{
 	{Join, 5, false}, {Rewind, 4, false}, {Rotate, 6, false}, {Forget, 4, false}, {Mirror, 6, false}, {Clock, 4, false}, {Replay, 4, false},
 }
 
+// Kinds are all kinds of faults, in the order of the table.
+func Kinds() []Kind {
+	var all []Kind
+	for _, f := range families {
+		all = append(all, f.kind)
+	}
+	return all
+}
+
 // NewPlan makes the plan of a seed: a pure function. Each plan is of a few kinds of
 // faults, a random subset, so that kinds meet in every combination over many seeds.
 func NewPlan(seed uint64, target string) Plan {

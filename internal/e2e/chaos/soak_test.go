@@ -42,14 +42,7 @@ func TestSoak(t *testing.T) {
 	}
 	stage := chaos.NewStage(t, target, os.Getenv(envBinary))
 	if path := os.Getenv(envPlan); path != "" {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		plan, err := chaos.ParsePlan(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := keptPlan(t, path)
 		for range max(number(t, envSeeds, 1), 1) {
 			report, err := chaos.Run(t.Context(), chaos.Options{Stage: stage, Plan: &plan, Log: t.Logf})
 			if err != nil {
