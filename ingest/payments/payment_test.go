@@ -344,7 +344,7 @@ func TestRead_BelongsToTheClient(t *testing.T) {
 		{location, shopToken, 200}, {location, otherToken, 404}, {location, "", 401},
 		{"/v1/payments/01a228b0-bd5f-77f0-8a4a-2bccb93fdf08", shopToken, 404}, {"/v1/payments/x", shopToken, 404},
 		{"/v1/accounts/shop:1", shopToken, 200}, {"/v1/accounts/shop%3A1", shopToken, 200}, {"/v1/accounts/b:1", shopToken, 403},
-		{"/v1/accounts/b:1", otherToken, 200}, {"/v1/accounts/none", otherToken, 404}, {"/v1/accounts/b:1", "", 401},
+		{"/v1/accounts/b:1", otherToken, 200}, {"/v1/accounts/none", otherToken, 404}, {"/v1/accounts/%00", otherToken, 404}, {"/v1/accounts/%ff", otherToken, 404}, {"/v1/accounts/b:1", "", 401},
 	} {
 		if r := b.get(c.path, c.token); r.code != c.code {
 			t.Errorf("%s: got %s, want %d", c.path, r, c.code)

@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"hookledger/internal/testkit"
+	"hookledger/internal/testkit/standby"
 	"hookledger/migrations"
 )
 
@@ -33,15 +34,49 @@ func TestRun_RefusesAPrimaryWithoutStandby(t *testing.T) {
 	t.Parallel()
 	c := testConfig()
 	c.Durability = Replicated
-	file := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte(shopToken), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c.Tokens = []Token{{Client: "shop", File: file}}
+	c.Tokens = []Token{{Client: "shop", File: tokenFile(t)}}
 	s := newServer(t, c, openPool(t, testkit.LedgerURL(t), 4), nil)
 	if err := s.Run(t.Context()); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "payments.durability: single") {
 		t.Errorf("got %v, want ErrRefused with what mends it", err)
 	}
+}
+
+// With a standby that commits wait for, payments are taken as configured for production.
+func TestRun_TakesPaymentsWithAStandby(t *testing.T) {
+	t.Parallel()
+	cluster := testkit.NewPostgres(t)
+	url := cluster.URL("postgres")
+	migrate(t, url)
+	b := &bundle{tb: t, url: url, pool: openPool(t, url, 4)}
+	b.fund("shop:1", 100)
+	standby.Attach(t, url, "one")
+	b.exec(`alter system set synchronous_standby_names = 'one'`)
+	b.exec(`select pg_reload_conf()`)
+	testkit.Eventually(t, time.Minute, func() error {
+		if state := query1[string](t, b.pool, `select coalesce(max(sync_state), 'none') from pg_stat_replication`); state != "sync" {
+			return fmt.Errorf("the standby is %s", state)
+		}
+		return nil
+	})
+	c := testConfig()
+	c.Durability, c.Tokens = Replicated, []Token{{Client: "shop", File: tokenFile(t), From: []string{"shop:*"}}}
+	b.startWith(c, openPool(t, url, 4))
+	for i := range 3 {
+		if r := b.post(fmt.Sprint("k", i), payment("shop:1", "x", 1)); r.code != 201 {
+			t.Errorf("got %s, want 201", r)
+		}
+	}
+	b.lawful()
+}
+
+// tokenFile is a file that holds shopToken.
+func tokenFile(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(path, []byte(shopToken), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 func TestRun_RefusesAnotherSchema(t *testing.T) {

@@ -57,6 +57,9 @@ func (s *Server) getAccount(x *exchange, c echo.Context) *refusal {
 	if !x.token.maySpendFrom(id) {
 		return forbidden.refuse("")
 	}
+	if !isAccount(id) { // nor may Postgres be asked for it, if it is no text
+		return notFound.refuse("")
+	}
 	a := Account{AccountID: id}
 	err := s.read(x.r.Context(), func(ctx context.Context, conn *pgxpool.Conn) error {
 		rows, err := conn.Query(ctx, queryReadAccount, id)
