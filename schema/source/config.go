@@ -2,6 +2,7 @@ package source
 
 import (
 	"fmt"
+	"io"
 	"time"
 )
 
@@ -55,6 +56,28 @@ type SecretConfig struct {
 	NotBefore time.Time `yaml:"not_before,omitempty"`
 	NotAfter  time.Time `yaml:"not_after,omitempty"`
 }
+
+// redacted is what every way of printing a Secret shows.
+const redacted = "[secret]"
+
+// Secret is a text that does not print itself: not by fmt, not as JSON or YAML.
+// string(s) is the one way to it.
+type Secret string
+
+// String hides the secret.
+func (Secret) String() string { return redacted }
+
+// Format hides the secret from every verb, %x and %#v among them.
+func (Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
+
+// MarshalText hides the secret from encoders of text: JSON, YAML and others.
+func (Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
+
+// MarshalJSON hides the secret.
+func (Secret) MarshalJSON() ([]byte, error) { return []byte(`"` + redacted + `"`), nil }
+
+// MarshalYAML hides the secret.
+func (Secret) MarshalYAML() (any, error) { return redacted, nil }
 
 // SignatureConfig are the knobs of a signature scheme. The generic provider takes
 // all but Headers; the others those their documentation leaves open.
