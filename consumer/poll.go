@@ -10,8 +10,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// pollMaxRecords bounds one poll, and with it how far the queues may overshoot.
-const pollMaxRecords = 10_000
+// pollMaxRecords bounds one poll, and with it how far the queues may overshoot: 10,000
+// records of 2 KiB were more than consume.buffer_bytes by themselves.
+const pollMaxRecords = 2_000
 
 // poll moves what the client fetched to the queues until ctx ends. It reads on while
 // there is room and never pauses the client as a whole.
