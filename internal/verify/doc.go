@@ -6,19 +6,24 @@
 // the topic still holds is on record (applied, ignored, a duplicate, a conflict or in
 // quarantine); the bytes that were applied are those of the topic; every balance is
 // the sum of its entries; every entry has an event, a payment or an amendment behind
-// it, and each of these its entries; positions agree; no loss is open. What is at or above a committed
-// offset is not judged: it is work to do. What is open but breaks no promise
-// (quarantine, conflicts, warnings) is a note.
+// it, and each of these its entries; the entries of an applied event are what it was
+// recorded to mean; signatures hold as of when they were received, where that can be
+// checked; what a history says was acknowledged is in the topic or on record; positions
+// agree; no loss is open. What is at or above a committed offset is not judged: it is
+// work to do. What is open but breaks no promise (quarantine, conflicts, warnings) is a
+// note, unless Options.Strict.
 //
 // The second path is a path of its own. The package shares no code with the one
 // that writes: it imports only the contract of the topic (schema), and of that not
-// the mapping; its queries, its positions and its Kafka client are its own. It
-// writes nothing, so any role that may SELECT will do.
+// the mapping; its queries, its positions, its hash of a meaning and its Kafka client are
+// its own. The command line hands it two functions of others, to ask about one event:
+// whether a signature holds, and what today's mapping makes of a body; see below how far
+// they are believed. It writes nothing, so any role that may SELECT will do.
 //
 // # Flow
 //
-//	committed offsets ─▶ log starts and ends ─┬▶ topic up to committed ──batches──▶ rows by key ─┬▶ progress ─▶ report
-//	                                          └▶ tables against each other ────────────────────┘
+//	histories ─▶ committed offsets ─▶ log starts and ends ─┬▶ topic up to committed ──batches──▶ rows by key ─┬▶ progress ─▶ report, mark
+//	                                                       └▶ tables against each other, meanings ──────────┘
 //
 // Workers run meanwhile, and no snapshot spans Kafka and Postgres. The order makes
 // one unnecessary: a worker commits an offset only after the transaction that put
@@ -37,8 +42,9 @@
 // Records are read by one client for all partitions and hashed and looked up by
 // several workers, in batches of batchRecords keys answered through the primary
 // keys. Order does not matter, so a batch may mix partitions. Memory is bounded by
-// the fetches in flight and one batch per worker, whatever the topic's size;
-// findings are counted and only the first few are kept.
+// the fetches in flight and one batch per worker, whatever the topic's size (94 MB for
+// a million records of 1 KiB); findings are counted and only the first few are kept.
+// A history takes 16 bytes for each acknowledged event.
 //
 // # What is decided how
 //
@@ -66,6 +72,47 @@
 //     row tells of; one of an amendment if the amendment's row is there. And back: a
 //     payment has both its legs, an amendment an entry.
 //
+//   - The hash of a meaning is computed from the entries. Where it is another, the
+//     meaning may hold more than entries: a status, or a movement of which another event
+//     told first. Then the record is read again and today's mapping is asked, and believed
+//     only if its answer has the recorded hash: it then is what was applied, and each of
+//     its postings must have its entry (CheckMeaning). Else nothing can be compared, a
+//     note. Amended events are left out: their hash is that of the amended meaning.
+//   - A signature that does not hold is a finding only between two records that the same
+//     secret did sign, clockSlack from each: before and after, another secret may have had
+//     its name. Everything else is a note: static tokens, which are not stored; secrets
+//     that are gone; keys that would have to be fetched; items of a batch, whose whole was
+//     signed; events that an operator filled in (scheme import).
+//   - An acknowledged event is looked for in the topic up to the log's end as it was after
+//     the history was read, and if it is not there, in the tables.
+//   - A range of time bounds the records and the history. Tables are compared whole: a
+//     balance is the sum of all its entries.
+//
+// # Increments
+//
+// A mark says how far the last run proved: offsets by partition, and the ledger up to an
+// entry. It is a file of the caller's and not a table, because whoever proves the books
+// should need no right to write beside them, and two provers should not share a memory.
+// An increment reads the records and the entries behind the mark, and compares all
+// balances: sums of balances and of amounts, each times a random number of its account,
+// are kept for the entries up to the mark, so that old entries need not be read and
+// still every account counts. If the sums differ, whole tables say where. A mark is kept
+// only if the report is OK, so a finding is found again until it is mended.
+//
+// Entries have numbers before they can be seen. So the mark moves to the newest entry
+// seen only once every transaction that wrote entries then has ended (settled).
+//
+// What an increment does not see, and a whole run does: rows of events below the mark
+// that were changed or removed; entries below the mark whose account, amount and currency
+// stayed, or were exchanged so that each account has the same sum; a payment or an
+// amendment that has lost an entry; an event applied by hand (quarantine retry) without
+// an entry; records of the topic below the mark that were removed or replaced. So run
+// verify as a whole once a day.
+//
+// A mark is set aside, and everything proved, if the topic, the cluster, the group or the
+// version of Postgres is another, or if the ledger does not hold the entry of the mark: it
+// was restored from a copy.
+//
 // # Failure modes
 //
 //   - Something cannot be read: an error, never a report. Nothing is then known.
@@ -83,11 +130,4 @@
 //   - An event that moves no money and does not say when it occurred is sent again just
 //     before its row is forgotten: a false finding of CheckRecords until that repeat
 //     leaves the topic, or is read again.
-//
-// # Where it grows
-//
-// A span says which offsets of a partition are judged, so ranges and a remembered
-// start are other spans; an event to be found on record that comes from a history
-// of acknowledged deliveries is a seen like any other; a further look at each
-// record (its signature at receive time) belongs into batch.see.
 package verify

@@ -1,9 +1,13 @@
 package verify
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -39,31 +43,118 @@ func (u *unexplained) name(topic string) string {
 	return label(u.source+"/"+u.id) + " at " + place(topic, u.partition, u.offset)
 }
 
+// line is one entry of an applied event. Its hash is made here, not by the code that
+// made it first: texts, each behind its length, of which the first is how many postings
+// there are, and six more are of each, by line; 128 bits of their SHA-256.
+type line struct {
+	event                     schema.EventKey
+	meaning                   schema.MeaningHash
+	line                      int32
+	amount                    int64
+	account, contra, currency string
+	rule, movement            string
+}
+
+func (l *line) scan() []any {
+	return []any{(*[16]byte)(&l.event), (*[16]byte)(&l.meaning), &l.line, &l.account, &l.contra, &l.amount, &l.currency, &l.rule, &l.movement}
+}
+
+func (l *line) appendTo(b []byte) []byte {
+	for _, text := range [...]string{l.account, l.contra, strconv.FormatInt(l.amount, 10), l.currency, l.rule, l.movement} {
+		b = appendText(b, text)
+	}
+	return b
+}
+
+func appendText(b []byte, text string) []byte {
+	return append(binary.BigEndian.AppendUint32(b, uint32(len(text))), text...)
+}
+
+func hashOf(parts []byte) schema.MeaningHash {
+	sum := sha256.Sum256(parts)
+	return schema.MeaningHash(sum[:16])
+}
+
+// maxSuspected bounds the events of which more than one entry is looked at: 16 bytes each.
+const maxSuspected = 1_000_000
+
 // readUnexplained compares the entries of applied events with their recorded meaning, by
-// their hashes, and returns those that need a closer look.
+// their hashes, and returns those that need a closer look: first as if each entry were
+// the only one of its event, then, for those few where that fails, all entries of it.
 func readUnexplained(ctx context.Context, opts Options, since *Mark) (map[schema.EventKey]*unexplained, error) {
+	suspected, err := suspectedEvents(ctx, opts, since)
+	if err != nil {
+		return nil, readError("what applied events mean", err)
+	}
+	open := make(map[schema.EventKey]*unexplained)
+	for keys := range slices.Chunk(suspected, batchRecords/2) {
+		if err := compareWhole(ctx, opts, keys, open); err != nil {
+			return nil, readError("what applied events mean", err)
+		}
+	}
+	return open, nil
+}
+
+func suspectedEvents(ctx context.Context, opts Options, since *Mark) ([][16]byte, error) {
 	var through int64
 	if since != nil {
 		through = since.Entries.Through
 	}
-	open := make(map[schema.EventKey]*unexplained)
+	var suspected [][16]byte
 	err := readOnly(ctx, opts.Pool, plannerFor(since), func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, sqlUnexplained, through, maxUnexplained, opts.Topic)
+		rows, err := tx.Query(ctx, sqlApplied, through)
 		if err != nil {
 			return err
 		}
-		var u unexplained
-		_, err = pgx.ForEachRow(rows, []any{(*[16]byte)(&u.key), (*[16]byte)(&u.meaning), &u.source, &u.id, &u.partition, &u.offset, &u.inTopic}, func() error {
-			one := u
-			open[u.key] = &one
+		var l line
+		var buf []byte
+		_, err = pgx.ForEachRow(rows, l.scan(), func() error {
+			buf = l.appendTo(appendText(buf[:0], "1"))
+			if (l.line != 0 || hashOf(buf) != l.meaning) && len(suspected) < maxSuspected {
+				suspected = append(suspected, l.event)
+			}
 			return nil
 		})
 		return err
 	})
-	if err != nil {
-		return nil, readError("what applied events mean", err)
-	}
-	return open, nil
+	slices.SortFunc(suspected, func(a, b [16]byte) int { return bytes.Compare(a[:], b[:]) })
+	return slices.Compact(suspected), err
+}
+
+// compareWhole hashes all entries of each event, and adds those to open whose hash is
+// still another.
+func compareWhole(ctx context.Context, opts Options, keys [][16]byte, open map[schema.EventKey]*unexplained) error {
+	return readOnly(ctx, opts.Pool, sqlByIndex, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, sqlWhole, keys, opts.Topic)
+		if err != nil {
+			return err
+		}
+		var (
+			l     line
+			u     unexplained
+			buf   []byte
+			lines int
+			last  unexplained
+		)
+		settle := func() {
+			if lines > 0 && hashOf(append(appendText(nil, strconv.Itoa(lines)), buf...)) != last.meaning && len(open) < maxUnexplained {
+				one := last
+				open[one.key] = &one
+			}
+			buf, lines = buf[:0], 0
+		}
+		_, err = pgx.ForEachRow(rows, append(l.scan(), &u.source, &u.id, &u.partition, &u.offset, &u.inTopic), func() error {
+			if l.event != last.key {
+				settle()
+			}
+			last = u
+			last.key, last.meaning = l.event, l.meaning
+			buf, lines = l.appendTo(buf), lines+1
+			return nil
+		})
+		settle()
+		return err
+	})
 }
 
 // judgeMeanings has the closer look: at the records of the topic.

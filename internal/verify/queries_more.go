@@ -22,39 +22,23 @@ order by a.i`
 const sqlQuarantinedEvents = `
 select distinct source, event_id from quarantined_events where source is not null and event_id is not null`
 
-// The hash of a meaning is made of texts, each behind its length: how many postings,
-// and six of each, by line. Here it is made of the entries, in SQL, so that the code
-// that made it first is not asked.
-const (
-	sqlPostingParts = `
-	int4send(octet_length(l.account_id)) || convert_to(l.account_id, 'UTF8') || int4send(octet_length(l.contra)) || convert_to(l.contra, 'UTF8') ||
-	int4send(octet_length(l.amount::text)) || convert_to(l.amount::text, 'UTF8') || int4send(octet_length(l.currency)) || convert_to(l.currency, 'UTF8') ||
-	int4send(octet_length(l.rule)) || convert_to(l.rule, 'UTF8') || int4send(octet_length(l.movement_id)) || convert_to(l.movement_id, 'UTF8')`
-	// '\x0000000131' is the text 1 behind its length.
-	sqlHashOfOne = `encode(substring(sha256('\x0000000131'::bytea ||` + sqlPostingParts + `) from 1 for 16), 'hex')::uuid`
-)
+// sqlApplied: the entries above $1 of applied events, with what the event was recorded
+// to mean.
+const sqlApplied = `
+select l.event_key, e.meaning, l.line, l.account_id, l.contra, l.amount, l.currency, l.rule, l.movement_id
+from ledger_entries l
+join processed_events e on e.event_key = l.event_key and e.outcome = 'applied'
+where l.entry_id > $1`
 
-// sqlUnexplained: applied events, not amended, whose entries do not have the hash of
-// their meaning: first as if the entry of line 0 were all, then, for those few where
-// that fails, over all entries. Entries above $1, $2 events at most; $3 is the topic.
-const sqlUnexplained = `
-with suspected as materialized (
-	select distinct on (e.event_key) e.event_key, e.meaning, e.source, e.event_id, e.topic, e.partition, e."offset"
-	from ledger_entries l
-	join processed_events e on e.event_key = l.event_key and e.outcome = 'applied'
-	where l.entry_id > $1
-		and case when l.line = 0 then e.meaning <> ` + sqlHashOfOne + `
-			else not exists (select from ledger_entries f where f.event_key = l.event_key and f.line = 0) end
-)
-select s.event_key, s.meaning, s.source, s.event_id, s.partition, s."offset", s.topic = $3
-from suspected s
-where not exists (select from amendments a where a.event_key = s.event_key)
-	and s.meaning <> (
-		select encode(substring(sha256(int4send(octet_length(count(*)::text)) || convert_to(count(*)::text, 'UTF8')
-			|| string_agg(` + sqlPostingParts + `, ''::bytea order by l.line)) from 1 for 16), 'hex')::uuid
-		from ledger_entries l where l.event_key = s.event_key)
-order by s.event_key
-limit $2`
+// sqlWhole: all entries of the events $1 that are applied and not amended, by event and
+// line. $2 is the topic. Indexes: ledger_entries_event_line_once, processed_events_pkey.
+const sqlWhole = `
+select l.event_key, e.meaning, l.line, l.account_id, l.contra, l.amount, l.currency, l.rule, l.movement_id,
+	e.source, e.event_id, e.partition, e."offset", e.topic = $2
+from ledger_entries l
+join processed_events e on e.event_key = l.event_key and e.outcome = 'applied'
+where l.event_key = any ((select $1::uuid[])::uuid[]) and not exists (select from amendments a where a.event_key = l.event_key)
+order by l.event_key, l.line`
 
 // sqlStanding: the entries of events $1, and of movements $2. Indexes:
 // ledger_entries_event_line_once, ledger_entries_effect_once.
