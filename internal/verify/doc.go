@@ -49,25 +49,31 @@
 // # What is decided how
 //
 //   - A record whose event has a row with the hash of the record's bytes is well.
+//
 //   - The record that a row names as the first of its event (topic, partition,
 //     offset) must have the hash in the row: otherwise bytes or row were changed, a
 //     finding of CheckHashes. So is a value that contradicts the hash in its own
 //     header and is not in quarantine, a record in quarantine with other bytes, and
 //     a conflict whose bytes are not its hash.
+//
 //   - Another record of a known event may have other bytes: as a conflict on record,
 //     or because the worker found that they mean the same, or a status that another
 //     superseded, which leaves no row. Verify does not run the mapping, so that is a
 //     note (changed_bodies).
+//
 //   - A record that is no event of ours, or that cannot be read, is in quarantine by
 //     its partition and offset, or it is unaccounted.
+//
 //   - An event without a row whose entry stands is applied: its record is accounted
 //     for by the ledger alone. Whether the row may be gone is judged by CheckEntries:
 //     yes before the memory of events begins, with clockSlack between clocks, no after.
 //     This rests on a row lying in the generation that was open when its entries came.
+//
 //   - An event without row and entry that occurred, or was received, before memory
 //     begins was ignored then or was never there; nobody can tell any more, so it is a
 //     note (forgotten). When it occurred counts, because a repeat is received later
 //     than what it repeats, leaves no row, and outlives it.
+//
 //   - An entry of a payment is founded if it is one of the two legs that the payment's
 //     row tells of; one of an amendment if the amendment's row is there. And back: a
 //     payment has both its legs, an amendment an entry.
@@ -78,13 +84,16 @@
 //     only if its answer has the recorded hash: it then is what was applied, and each of
 //     its postings must have its entry (CheckMeaning). Else nothing can be compared, a
 //     note. Amended events are left out: their hash is that of the amended meaning.
+//
 //   - A signature that does not hold is a finding only between two records that the same
 //     secret did sign, clockSlack from each: before and after, another secret may have had
 //     its name. Everything else is a note: static tokens, which are not stored; secrets
 //     that are gone; keys that would have to be fetched; items of a batch, whose whole was
 //     signed; events that an operator filled in (scheme import).
+//
 //   - An acknowledged event is looked for in the topic up to the log's end as it was after
 //     the history was read, and if it is not there, in the tables.
+//
 //   - A range of time bounds the records and the history. Tables are compared whole: a
 //     balance is the sum of all its entries.
 //
