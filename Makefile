@@ -36,6 +36,41 @@ run: build ## Build, then start everything on this machine with development sett
 .PHONY: test
 test: need-test-tools kafka python ## Run all tests, against real Kafka and Postgres (RACE=0|1, PKG=, ARGS=)
 	go test $(if $(filter 1,$(RACE)),-race) -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) $(ARGS) $(PKG)
+	$(if $(filter ./...,$(PKG)),$(MAKE) test-postgres test-pooler)
+
+# The suites whose outcome depends on Postgres, without what measures load and time, and
+# the story of the promise with real processes.
+CORE := ./internal/ledger/... ./ingest/payments ./consumer ./internal/verify
+CORE_SKIP := HundredThousand|TenThousand|DrainsFaster|MemoryUnder|TestKafka_|Benchmark
+define test_core
+go test -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) -skip '$(CORE_SKIP)' $(ARGS) $(CORE)
+	$(1) go test -timeout $(TEST_TIMEOUT) -run '^TestStory_' $(ARGS) ./internal/e2e
+endef
+
+# Another version than the newest that is installed; downloaded if it is not here.
+POSTGRES ?= 18
+
+.PHONY: test-postgres
+test-postgres: need-test-tools kafka python ## Run what depends on Postgres on another version (POSTGRES=18, ARGS=)
+	HOOKLEDGER_TEST_POSTGRES=$(POSTGRES) $(call test_core,HOOKLEDGER_TEST_POSTGRES=$(POSTGRES))
+	HOOKLEDGER_TEST_POSTGRES=$(POSTGRES) go test -timeout $(TEST_TIMEOUT) $(ARGS) ./migrations
+
+.PHONY: test-pooler
+test-pooler: need-test-tools kafka python ## Run what depends on Postgres through PgBouncer, transaction mode (ARGS=)
+	HOOKLEDGER_TEST_POOLER=transaction $(call test_core,HOOKLEDGER_TEST_POOLER=transaction)
+
+# As many inputs, or so long, for each parser: TIME=5m. Ordinary tests run the corpora.
+TIME ?= 2000x
+
+.PHONY: fuzz
+fuzz: ## Fuzz every parser on the way, one after the other (TIME=2000x or 30s, PKG=)
+	@mkdir -p $(CACHE); for file in $$(grep -rl '^func Fuzz' --include='*_test.go' $(patsubst %/...,%,$(PKG)) | sort); do \
+		for target in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9]*)\(.*/\1/p' "$$file"); do \
+			echo "$$(dirname "$$file") $$target"; \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(TIME) "./$$(dirname "$$file")" >$(CACHE)/fuzz.log 2>&1 || { cat $(CACHE)/fuzz.log; exit 1; }; \
+			grep "elapsed" $(CACHE)/fuzz.log | tail -n 1; \
+		done; \
+	done
 
 # One table on standard output, what goes on meanwhile on standard error; nothing else is
 # written. make bench ONLY=apply,delay QUICK=1; FULL=1 takes an hour; OUT=F keeps the table.

@@ -163,6 +163,9 @@ func (s *system) run(args ...string) (stdout, stderr string, code int) {
 	cmd.Dir = s.dir
 	// A role that should have refused must not take a port of someone else.
 	cmd.Env = append(os.Environ(), s.env("HOOKLEDGER_INGEST_LISTEN=127.0.0.1:0", "HOOKLEDGER_INGEST_ADMIN=127.0.0.1:0", "HOOKLEDGER_CONSUME_ADMIN=127.0.0.1:0")...)
+	if args[0] == "migrate" { // never through a pooler
+		cmd.Env = append(cmd.Env, "HOOKLEDGER_DATABASE_URL="+testkit.DirectURL(s.tb, s.opts.database))
+	}
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaints
 	err := cmd.Run()

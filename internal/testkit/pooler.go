@@ -69,7 +69,7 @@ func through(direct string, port int) (string, error) {
 }
 
 // DirectURL returns a connection string of PostgresURL or LedgerURL as one that leads to
-// Postgres itself: for migrations, and for what needs a session.
+// Postgres itself: for migrations, and for what needs a session. Others stay as they are.
 func DirectURL(tb testing.TB, connection string) string {
 	tb.Helper()
 	if os.Getenv(PoolerEnv) == "" {
@@ -82,6 +82,9 @@ func DirectURL(tb testing.TB, connection string) string {
 	u, err := url.Parse(connection)
 	if err != nil {
 		tb.Fatal(err)
+	}
+	if u.Port() != strconv.Itoa(p.port) {
+		return connection
 	}
 	u.Host = fmt.Sprintf("127.0.0.1:%d", p.server.Port())
 	q := u.Query()
