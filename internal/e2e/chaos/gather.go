@@ -114,3 +114,15 @@ func (r *run) reset(ctx context.Context, to func(int64) int64) error {
 		return err
 	})
 }
+
+// wantNoDeadlock asks Postgres. Locks are taken in one order, so there is none to break.
+func (r *run) wantNoDeadlock(ctx context.Context) error {
+	var n int64
+	if err := r.sampler.pool.QueryRow(ctx, `select deadlocks from pg_stat_database where datname = $1`, r.database).Scan(&n); err != nil {
+		return fmt.Errorf("count deadlocks: %w", err)
+	}
+	if n > 0 {
+		r.violate("E2", "Postgres broke %d deadlocks", n)
+	}
+	return nil
+}
