@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -94,6 +95,13 @@ func TestReadTopicAndGroup_RealKafka(t *testing.T) {
 	if len(g.Committed) != 1 || g.Committed[1] != 2 || g.End[1] != 3 || g.Members != 0 {
 		t.Errorf("got group %+v, want partition 1 at 2 of 3", g)
 	}
+	byPython, err := ReadGroupByPython(ctx, testkit.Python(t), k.Brokers(), group, topic)
+	if err != nil || !maps.Equal(byPython.Committed, g.Committed) || byPython.End[1] != 3 {
+		t.Errorf("by Python: got group %+v (%v), want %+v", byPython, err, g)
+	}
+	if _, err := ReadGroupByPython(ctx, testkit.Python(t), k.Brokers(), group, topic+"_missing"); err == nil {
+		t.Error("a topic that is missing, by Python: got no error")
+	}
 	if err := ResetToEarliest(ctx, k.Tool, group, topic); err != nil {
 		t.Fatal(err)
 	}
@@ -121,6 +129,10 @@ func TestReadTables_RealPostgres(t *testing.T) {
 			values (7, now(), now(), gen_random_uuid(), 1, 'events', 'null_value', '', '[]')`,
 		`insert into consumer_progress values (3, 5, now(), gen_random_uuid(), 2, 0, 'cluster', 'events')`,
 		`insert into incidents (raised_at, severity, kind, partition) values (now(), 'info', 'rewind', 2)`,
+		`insert into payment_states (rank, occurred_at, updated_at, event_key, source, object, status, event_id)
+			values (30, to_timestamp(1000), now(), gen_random_uuid(), 'acme', 'order-1', 'paid', 'a1')`,
+		`insert into payments (amount, created_at, payment_id, meaning, client, from_account, to_account, currency, reference, status, idempotency_key)
+			values (20, now(), '00000000-0000-7000-8000-000000000001', gen_random_uuid(), 'shop', 'alice', 'bob', 'EUR', 'ref-1', 'succeeded', 'k1')`,
 	)
 	got, err := ReadTables(ctx, url)
 	if err != nil {
@@ -143,6 +155,12 @@ func TestReadTables_RealPostgres(t *testing.T) {
 	}
 	if len(got.Incidents) != 1 || got.Incidents[0].Kind != "rewind" || got.Incidents[0].Partition != 2 {
 		t.Errorf("got incidents %+v", got.Incidents)
+	}
+	if len(got.States) != 1 || got.States[0].Object != "order-1" || got.States[0].Rank != 30 || got.States[0].OccurredAt.Unix() != 1000 {
+		t.Errorf("got states %+v, want order-1 paid", got.States)
+	}
+	if want := (Payment{"00000000-0000-7000-8000-000000000001", "alice", "bob", 20, "EUR", "ref-1"}); len(got.Payments) != 1 || got.Payments[0] != want {
+		t.Errorf("got payments %+v, want %+v", got.Payments, want)
 	}
 	if len(got.Unbalanced) != 0 || len(got.Unpaired) != 0 {
 		t.Errorf("got unbalanced %+v and unpaired %+v, want none", got.Unbalanced, got.Unpaired)
