@@ -185,8 +185,12 @@ func NewPlan(seed uint64, target string) Plan {
 	if rnd.IntN(8) == 0 {
 		faults = 10 // a storm
 	}
+	kinds := []Kind{CrashKill, CrashKill}[:rnd.IntN(3)] // cheap, and there are many points
 	for range faults {
-		s := newStep(rnd, draw(rnd, enabled))
+		kinds = append(kinds, draw(rnd, enabled))
+	}
+	for _, kind := range kinds {
+		s := newStep(rnd, kind)
 		if target == TargetKfake && s.Kind == BrokerKill {
 			s.Arg = 0
 		}
