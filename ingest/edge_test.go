@@ -25,7 +25,7 @@ func dial(t *testing.T, b *bundle) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(slowest))
 	return conn
 }
 

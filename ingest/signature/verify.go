@@ -187,11 +187,13 @@ func (v *Verifier) checkTime(signedAt, at time.Time) error {
 	if signedAt.IsZero() {
 		return nil
 	}
-	switch age := at.Sub(signedAt); {
-	case age > v.sig.Tolerance:
-		return reject(Stale, "signed %s ago, the tolerance is %s", age.Round(time.Second), v.sig.Tolerance)
-	case -age > v.sig.Tolerance:
-		return reject(Future, "signed %s ahead of this clock, the tolerance is %s", (-age).Round(time.Second), v.sig.Tolerance)
+	// Times are compared, not their difference: beyond 292 years that is the least Duration,
+	// and has no opposite. A time in milliseconds, read as seconds, is so far away.
+	switch {
+	case signedAt.Before(at.Add(-v.sig.Tolerance)):
+		return reject(Stale, "signed %s ago, the tolerance is %s", at.Sub(signedAt).Round(time.Second), v.sig.Tolerance)
+	case signedAt.After(at.Add(v.sig.Tolerance)):
+		return reject(Future, "signed %s ahead of this clock, the tolerance is %s", signedAt.Sub(at).Round(time.Second), v.sig.Tolerance)
 	}
 	return nil
 }

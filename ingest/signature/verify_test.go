@@ -109,6 +109,30 @@ func TestVerify_ToleranceIsInclusiveAndBothWays(t *testing.T) {
 	}
 }
 
+// A time in milliseconds where seconds are meant lies so far ahead that no Duration reaches
+// there; it was taken for near.
+func TestVerify_RefusesTimesBeyondEveryDuration(t *testing.T) {
+	t.Parallel()
+	paddle := config("paddle", "pdl_ntfset_0123456789abcdef")
+	generic := config("generic", acmeSecret)
+	generic.Signature.TimestampHeader = "X-Time"
+	for _, c := range []provider.Config{config("stripe", stripeSecret), config("standardwebhooks", standardSecret), paddle, generic} {
+		v, sig := verifierOf(t, c)
+		for at, want := range map[time.Time]Reason{
+			time.Unix(noon.UnixMilli(), 0):    Future,
+			time.Unix(999_999_999_999_999, 0): Future,
+			time.Unix(0, 0):                   Stale,
+			time.Unix(-9_000_000_000, 0):      Malformed, // before 1970 there is no time without a sign
+		} {
+			r := signed(t, sig, c.Secrets[0].Value, Message{Header: http.Header{"Webhook-Id": {"m"}}, Body: []byte("{}"), At: at})
+			r.At = noon
+			if _, err := v.Verify(r); err == nil || reasonOf(err) != want {
+				t.Errorf("%s, signed at %s: got %v, want %s", c.Provider, at, err, want)
+			}
+		}
+	}
+}
+
 func TestVerify_SaysWhyNot(t *testing.T) {
 	t.Parallel()
 	stripe, sig := verifierOf(t, config("stripe", stripeSecret))

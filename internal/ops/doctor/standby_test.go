@@ -2,6 +2,7 @@ package doctor_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -41,7 +42,7 @@ func TestExamine_TellsAStandbyFromItsName(t *testing.T) {
 			defer func() { _ = conn.Close(context.Background()) }()
 			var is string
 			if err := conn.QueryRow(t.Context(), "show synchronous_standby_names").Scan(&is); err != nil || is != names {
-				return fmt.Errorf("synchronous_standby_names is %q: %v", is, err)
+				return errors.Join(fmt.Errorf("synchronous_standby_names is %q", is), err)
 			}
 			return nil
 		})
