@@ -225,7 +225,7 @@ func TestPosition_CrashAfterSecondsWithoutACoordinator(t *testing.T) {
 	b.extra = nil
 	b.pay(0, "anna", 1)
 	for i := range 3 { // each waits for at least one more commit that is refused
-		if err := away.Wait(t.Context(), int(away.Hits())+1); err != nil {
+		if err := away.Wait(t.Context(), away.Hits()+1); err != nil {
 			t.Fatal(err)
 		}
 		b.pay(0, "anna", 1)
