@@ -113,7 +113,10 @@ func TestVerify_ToleranceIsInclusiveAndBothWays(t *testing.T) {
 // there; it was taken for near.
 func TestVerify_RefusesTimesBeyondEveryDuration(t *testing.T) {
 	t.Parallel()
-	paddle := config("paddle", "pdl_ntfset_0123456789abcdef")
+	paddle := provider.Config{
+		Name: "paddle", Provider: "paddle", Account: []string{"data.customer_id"},
+		Secrets: []provider.SecretConfig{{Value: "pdl_ntfset_0123456789abcdef"}},
+	}
 	generic := config("generic", acmeSecret)
 	generic.Signature.TimestampHeader = "X-Time"
 	for _, c := range []provider.Config{config("stripe", stripeSecret), config("standardwebhooks", standardSecret), paddle, generic} {
