@@ -1,16 +1,13 @@
 package verify_test
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -48,7 +45,7 @@ func setup(tb testing.TB, partitions int32) *world {
 		opts: []kgo.Opt{kgo.SeedBrokers(k.ListenAddrs()...)}, brokers: strings.Join(k.ListenAddrs(), ","),
 		now: time.Now().UTC().Truncate(time.Microsecond), next: map[int32]int64{},
 	}
-	must(tb, migrations.Up(tb.Context(), w.url))
+	must(tb, migrations.Up(tb.Context(), testkit.DirectURL(tb, w.url)))
 	w.pool = pool(tb, w.url)
 	cl, err := kgo.NewClient(append(slices.Clone(w.opts), kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
 	must(tb, err)
@@ -67,10 +64,7 @@ func setup(tb testing.TB, partitions int32) *world {
 
 func pool(tb testing.TB, url string) *pgxpool.Pool {
 	tb.Helper()
-	p, err := pgxpool.New(context.Background(), url)
-	must(tb, err)
-	tb.Cleanup(p.Close)
-	return p
+	return testkit.PoolOn(tb, url)
 }
 
 func must(tb testing.TB, err error) {
@@ -282,18 +276,7 @@ func show(rep verify.Report) string {
 // asReader returns a pool whose sessions are a role that may only SELECT.
 func (w *world) asReader() *pgxpool.Pool {
 	w.tb.Helper()
-	cfg, err := pgxpool.ParseConfig(w.url)
-	must(w.tb, err)
-	cfg.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
-		if _, err := c.Exec(ctx, `set role hookledger_reader`); err != nil {
-			return fmt.Errorf("become reader: %w", err)
-		}
-		return nil
-	}
-	p, err := pgxpool.NewWithConfig(context.Background(), cfg)
-	must(w.tb, err)
-	w.tb.Cleanup(p.Close)
-	return p
+	return testkit.PoolOn(w.tb, testkit.RoleURL(w.tb, w.url, "hookledger_reader"))
 }
 
 // insertPayment adds the row of a payment from alice to bob, without its entries.
