@@ -1,10 +1,12 @@
 package consumer
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,13 +22,17 @@ import (
 // program is `hookledger consume` as a process of its own, to be killed.
 type program struct {
 	*testkit.KillableProcess
-	b     *bundle
-	admin string
+	b      *bundle
+	admin  string
+	config string
 }
 
 // startProgram runs the real worker on the bundle's topic and on a database, and waits
 // until it lives. It maps the same events as the workers of this process do.
-func (b *bundle) startProgram(database string) *program {
+func (b *bundle) startProgram(database string) *program { return b.startMapping(database, "Account") }
+
+// startMapping is startProgram with another path of the account.
+func (b *bundle) startMapping(database, account string) *program {
 	b.tb.Helper()
 	port, err := devstack.FreePort()
 	if err != nil {
@@ -43,15 +49,15 @@ sources:
     signature: { header: X-Signature, algorithm: hmac-sha256, encoding: hex }
     secrets: [{ value: not-used-here }]
     event: { id: id, type: type }
-    account: Account
+    account: %s
     postings: [{ type: payment.succeeded, amount: Amount, unit: minor, currency: { const: EUR }, direction: credit }]
 `, strings.Join(b.kafka.Brokers, ", "), b.kafka.Topic, b.kafka.Group, b.kafka.Partitions, database, port,
-		b.cfg.SessionTimeout, b.cfg.CheckInterval, b.cfg.BatchMaxRecords), 0o600)
+		b.cfg.SessionTimeout, b.cfg.CheckInterval, b.cfg.BatchMaxRecords, account), 0o600)
 	if err != nil {
 		b.tb.Fatal(err)
 	}
 	admin := fmt.Sprintf("http://127.0.0.1:%d", port)
-	return &program{b: b, admin: admin, KillableProcess: testkit.StartHookledger(b.tb, testkit.ProcessOptions{
+	return &program{b: b, admin: admin, config: config, KillableProcess: testkit.StartHookledger(b.tb, testkit.ProcessOptions{
 		Args: []string{"--config", config, "consume"}, ReadyURL: admin + "/livez", ReadyWithin: 2 * soon,
 	})}
 }
@@ -73,6 +79,43 @@ func (p *program) get(path string) string {
 		p.b.tb.Fatal(err)
 	}
 	return string(body)
+}
+
+// A mapping that is wrong holds every event of its source, which is told once as what it
+// is; mended, one command applies them all, once each.
+func TestProgram_WrongMappingIsMendedByOneRetry(t *testing.T) {
+	t.Parallel()
+	const events = 300
+	url := testkit.LedgerURL(t)
+	b := setupOn(t, 3, testkit.PoolOn(t, url))
+	for p := range int32(3) {
+		b.pay(p, "anna", events/3)
+	}
+	p := b.startMapping(url, "Acount")
+	testkit.Eventually(t, 2*soon, func() error {
+		if got := query1[int64](t, b.pool, `select count(*) from quarantined_events where reason = 'missing_account'`); got != events {
+			return fmt.Errorf("in quarantine: got %d, want %d", got, events)
+		}
+		return nil
+	})
+	if got := query1[int64](t, b.pool, `select count(*) from incidents where kind = 'quarantine_surge' and severity = 'warning'`); got != 1 {
+		t.Errorf("incidents quarantine_surge: got %d, want 1", got)
+	}
+	p.Kill()
+	mended := b.startMapping(url, "Account")
+	ctx, cancel := context.WithTimeout(t.Context(), 2*soon)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, testkit.Binary(t), "--config", mended.config, "quarantine", "retry", "--all", "--note", "mapping mended").CombinedOutput()
+	if err != nil {
+		t.Fatalf("quarantine retry --all: %v\n%s", err, out)
+	}
+	if got := b.balance("anna"); got != events {
+		t.Errorf("balance: got %d, want %d", got, events)
+	}
+	if got := query1[int64](t, b.pool, `select count(*) from quarantined_events where resolved_at is null`); got != 0 {
+		t.Errorf("still in quarantine: got %d, want 0", got)
+	}
+	b.lawful()
 }
 
 // A worker is killed after it was given a partition that Kafka holds no offset for, and
