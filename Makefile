@@ -64,11 +64,13 @@ TIME ?= 2000x
 
 .PHONY: fuzz
 fuzz: ## Fuzz every parser on the way, one after the other (TIME=2000x or 30s, PKG=)
-	@mkdir -p $(CACHE); for file in $$(grep -rl '^func Fuzz' --include='*_test.go' $(patsubst %/...,%,$(PKG)) | sort); do \
-		for target in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9]*)\(.*/\1/p' "$$file"); do \
-			echo "$$(dirname "$$file") $$target"; \
-			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(TIME) "./$$(dirname "$$file")" >$(CACHE)/fuzz.log 2>&1 || { cat $(CACHE)/fuzz.log; exit 1; }; \
-			grep "elapsed" $(CACHE)/fuzz.log | tail -n 1; \
+	@mkdir -p $(CACHE); log='$(CURDIR)/$(CACHE)/fuzz.log'; binary='$(CURDIR)/$(CACHE)/fuzz.test'; \
+	for dir in $$(grep -rl '^func Fuzz' --include='*_test.go' $(patsubst %/...,%,$(PKG)) | xargs -n 1 dirname | sort -u); do \
+		go test -c -fuzz . -o "$$binary" "./$$dir"; \
+		for target in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9]*)\(.*/\1/p' "$$dir"/*_test.go); do \
+			echo "$$dir $$target"; \
+			(cd "$$dir" && "$$binary" -test.run '^$$' -test.fuzz "^$$target\$$" -test.fuzztime $(TIME) -test.fuzzcachedir '$(CURDIR)/$(CACHE)/fuzz/'"$$dir") >"$$log" 2>&1 || { cat "$$log"; exit 1; }; \
+			grep elapsed "$$log" | tail -n 1; \
 		done; \
 	done
 
@@ -81,6 +83,10 @@ bench: need-bench-tools kafka ## Measure beside a floor and print one table (ONL
 	CGO_ENABLED=0 go test -c -o "$$dir/bench" ./internal/bench && \
 	cd internal/bench && HOOKLEDGER_TEST_BINARY="$$dir/hookledger" "$$dir/bench" -test.run '^TestTable$$' -test.timeout 3h -table \
 		$(if $(ONLY),-only '$(ONLY)') $(if $(QUICK),-quick) $(if $(FULL),-full) $(if $(OUT),-out '$(abspath $(OUT))') $(if $(PROFILES),-profiles '$(abspath $(PROFILES))')
+
+.PHONY: gameday
+gameday: need-test-tools kafka ## Play eight incidents on real Kafka and Postgres, by the runbook
+	@go test -tags gameday -run '^TestGameDay$$' -count 1 -v -timeout 30m ./internal/e2e/gameday | grep -v '^=== '
 
 .PHONY: lint
 lint: ## Check format, go vet and golangci-lint
