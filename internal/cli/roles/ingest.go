@@ -44,6 +44,7 @@ SIGHUP reads the secrets again; files of secrets are watched anyway.`,
 				return app.Usage(err)
 			}
 			log = log.With().Str("role", "ingest").Logger()
+			boundMemory(cfg.Ingest.MaxInflightBytes + cfg.Ingest.MaxBufferedBytes)
 			registry := observe.NewRegistry()
 			server, err := NewServer(cfg, log, registry)
 			if err != nil {
