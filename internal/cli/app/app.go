@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -94,7 +95,28 @@ func MarshalWithSchema(command string, v any) ([]byte, error) {
 	if len(rest) > 1 {
 		head += ","
 	}
-	return append([]byte(head), rest...), nil
+	return append([]byte(head), harmless(rest)...), nil
+}
+
+// harmless writes the characters that JSON may hold as they are, and a terminal may obey,
+// as escapes: DEL and the C1 controls (U+009B begins a sequence as ESC [ does), and the
+// directions of writing. They stand in strings alone, and mean the same there.
+func harmless(text []byte) []byte {
+	steers := func(r rune) bool {
+		return r >= 0x7f && r < 0xa0 || r >= 0x200e && r <= 0x200f || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
+	}
+	if bytes.IndexFunc(text, steers) < 0 {
+		return text
+	}
+	out := make([]byte, 0, len(text)+64)
+	for _, r := range string(text) {
+		if steers(r) {
+			out = fmt.Appendf(out, `\u%04x`, r)
+		} else {
+			out = utf8.AppendRune(out, r)
+		}
+	}
+	return out
 }
 
 // Say tells a person something on standard error, where it never mixes with output.
