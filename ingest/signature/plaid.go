@@ -75,7 +75,9 @@ func (s *plaidScheme) read(r Request) ([]claim, error) {
 	c := claim{keyName: kid, signatures: []signature{{value: value}}, text: [][]byte{[]byte(parts[0]), []byte("."), []byte(parts[1])}}
 	iat := ""
 	if v := claims.Get("iat"); v != nil {
-		iat, _ = v.Number()
+		if number, ok := v.Number(); ok {
+			iat = number
+		}
 	}
 	if c.signedAt, err = readTime("iat of the JWT", iat, source.FormatUnix); err != nil {
 		return nil, err

@@ -157,7 +157,8 @@ func printable(value, name string) (string, error) {
 
 func trimOWS(s string) string { return strings.Trim(s, " \t") }
 
-// readTime reads a time of signing. Digits alone are a number: no sign, no blank.
+// readTime reads a time of signing. Digits alone are a number: no sign, no blank, and no
+// zeros before it, which the providers' libraries do not sign either: they print it anew.
 func readTime(name, text, format string) (time.Time, error) {
 	if format == "rfc3339" {
 		t, err := time.Parse(time.RFC3339Nano, text)
@@ -173,6 +174,9 @@ func readTime(name, text, format string) (time.Time, error) {
 		if text[i] < '0' || text[i] > '9' {
 			return time.Time{}, reject(Malformed, "%s is not digits alone", name)
 		}
+	}
+	if len(text) > 1 && text[0] == '0' {
+		return time.Time{}, reject(Malformed, "%s begins with a zero", name)
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {

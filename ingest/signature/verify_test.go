@@ -162,7 +162,7 @@ func TestVerify_SaysWhyNot(t *testing.T) {
 		"t=" + ts + ",v0=" + mac:              UnknownVersion,
 		"t=" + ts + ",v1=" + mac[:62]:         Malformed,
 		"t=" + ts + ",v1=" + mac + "00":       Malformed,
-		"t=0" + ts + ",v1=" + mac:             NoMatch,
+		"t=0" + ts + ",v1=" + mac:             Malformed,
 		good + "," + strings.Repeat("v1="+mac+",", 40) + "v1=00": Malformed,
 		good + ",x=\xff": Malformed,
 		good + ",é=1":    Malformed,

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -74,5 +75,32 @@ func TestJudge_ComesOutAsTheVectorsExpect(t *testing.T) {
 	})
 	if err != nil || i != len(expected) {
 		t.Errorf("read %d of %d cases: %v", i, len(expected), err)
+	}
+}
+
+// Cases made of the others by changing one thing: names, lines and encodings of headers,
+// bytes of bodies, times at the edge of the tolerance, secrets, keys, certificates, addresses.
+// Signatures and verdicts are those of another implementation (Python), by the providers' rules.
+func TestJudge_OfOneThingChanged(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../ingest/signature/testdata/mutations.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	i := 0
+	err = Read(strings.NewReader(string(text)), func(c Case) error {
+		var want expectation
+		if err := json.Unmarshal([]byte(lines[i]), &want); err != nil {
+			return err
+		}
+		i++
+		if got, err := Judge(c); err != nil || got.Verdict != want.Expect {
+			t.Errorf("%s (%s): got %s %s %v, want %s", c.ID, want.Reason, got.Verdict, got.Reason, err, want.Expect)
+		}
+		return nil
+	})
+	if err != nil || i < 400 {
+		t.Errorf("read %d cases: %v", i, err)
 	}
 }
