@@ -190,3 +190,24 @@ func (r *run) copyUnread(ctx context.Context) (int, error) {
 	}
 	return len(copies), nil
 }
+
+// zombieWork is how long Postgres refuses writes before a worker is frozen, so that it has
+// records in hand when it wakes up.
+const zombieWork = 400 * time.Millisecond
+
+// zombie freezes a worker that has read records and could not apply them, for longer than
+// its session. When it wakes up another worker has applied them and more, and it does not
+// know that yet.
+func (r *run) zombie(ctx context.Context, s Step) func() {
+	role := r.roles[s.On]
+	if err := r.full(ctx, true); err != nil {
+		r.log("zombie: %v", err)
+	}
+	pause(ctx, zombieWork)
+	role.signal(syscall.SIGSTOP)
+	if err := r.full(ctx, false); err != nil {
+		r.violate("E1", "mend the full disk: %v", err)
+	}
+	r.fire(s.Kind)
+	return func() { role.signal(syscall.SIGCONT) }
+}

@@ -84,6 +84,8 @@ func (r *run) strike(ctx context.Context, s Step) func() {
 		role.up()
 		r.fire(s.Kind)
 		return func() { role.down(syscall.SIGTERM) }
+	case Zombie:
+		return r.zombie(ctx, s)
 	case Mirror:
 		return r.mirror(ctx)
 	case BrokerKill, BrokerFreeze, LeaderMove, CoordinatorMove:

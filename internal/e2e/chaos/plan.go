@@ -46,6 +46,7 @@ const (
 	Rotate Kind = "rotate" // the next generation of the memory of events
 	Forget Kind = "forget" // the oldest closed generation is emptied
 	Mirror Kind = "mirror" // workers stand still for For, and what comes then is in two partitions
+	Zombie Kind = "zombie" // a worker with records in hand is frozen, and wakes up when another has its partitions
 	Clock  Kind = "clock"  // deliveries signed ahead of the clock, or behind
 	Replay Kind = "replay" // after all: the whole topic again
 )
@@ -128,6 +129,7 @@ const (
 	streamEvents
 	streamOrder
 	streamPayments
+	streamZombies
 )
 
 func stream(seed, n uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, n)) }
@@ -140,6 +142,9 @@ const (
 	defaultDeliveries = 360
 	defaultPerSecond  = 150
 )
+
+// zombieEvery is in how many plans one zombie is: it takes two session timeouts.
+const zombieEvery = 6
 
 // family is a kind of fault in plans: how often, and what it needs.
 type family struct {
@@ -156,6 +161,7 @@ var families = []family{
 	{Stall, 8, false}, {Reset, 8, false}, {Cut, 14, false},
 	{PostgresTerminate, 6, false}, {PostgresRestart, 4, false}, {PostgresReadOnly, 4, false}, {PostgresFull, 4, false},
 	{Join, 5, false}, {Rewind, 4, false}, {Rotate, 6, false}, {Forget, 4, false}, {Mirror, 6, false}, {Clock, 4, false}, {Replay, 4, false},
+	{Zombie, 0, false}, // has a stream of its own
 }
 
 // Kinds are all kinds of faults, in the order of the table.
@@ -176,7 +182,7 @@ func NewPlan(seed uint64, target string) Plan {
 	for len(enabled) < 2 {
 		enabled = enabled[:0]
 		for _, f := range families {
-			if (target == TargetKafka || !f.kafkaOnly) && rnd.IntN(100) < 35 {
+			if f.weight > 0 && (target == TargetKafka || !f.kafkaOnly) && rnd.IntN(100) < 35 {
 				enabled = append(enabled, f)
 			}
 		}
@@ -199,6 +205,9 @@ func NewPlan(seed uint64, target string) Plan {
 		} else {
 			p.Steps = append(p.Steps, s)
 		}
+	}
+	if z := stream(seed, streamZombies); z.IntN(zombieEvery) == 0 {
+		p.Steps = append(p.Steps, Step{Kind: Zombie, On: pick(z, workerRoles), At: 1 + z.IntN(defaultDeliveries/2), For: 2 * sessionTimeout})
 	}
 	p.Steps = once(p.Steps, Rewind, Replay, Join, Clock)
 	slices.SortStableFunc(p.Steps, func(a, b Step) int { return cmp.Compare(a.At, b.At) })

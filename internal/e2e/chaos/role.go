@@ -133,8 +133,23 @@ func (l *life) watch() {
 	select {
 	case <-l.proc.Done():
 	case <-thaw.C:
-		_ = l.proc.Signal(syscall.SIGCONT)
+		l.thaw()
 		<-l.proc.Done()
+	}
+}
+
+// thaw lets a process go on that marked its crash point and may not have stopped yet: on
+// a busy machine that takes a while, and a signal that comes first is lost.
+func (l *life) thaw() {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for range 50 {
+		_ = l.proc.Signal(syscall.SIGCONT)
+		select {
+		case <-l.proc.Done():
+			return
+		case <-tick.C:
+		}
 	}
 }
 
