@@ -61,6 +61,8 @@
 //
 //   - The process dies after the claim: the key is busy until claim_ttl is over, then the
 //     next request takes it over. Before COMMIT nothing happened, behind it all did.
+//   - A lock that is not the key's is not had in time, of an account or of all of a table
+//     (DDL, a page by which it grows): tried again, then 503. It makes no key busy.
 //   - The answer of COMMIT is lost: 503, and the claim is left as it is. The next request
 //     reads what became of it.
 //   - The work is rolled back for certain (locks, timeouts): the claim is released, and
