@@ -34,7 +34,8 @@ type CheckState struct {
 	OK   bool   `json:"ok"`
 	// Error says why it fails.
 	Error string `json:"error,omitempty"`
-	// Since is when it began to be as it is.
+	// Since is when it was first seen to be as it is: a check is asked when somebody asks
+	// for the state, so that between two questions it may have begun earlier.
 	Since time.Time `json:"since"`
 }
 
