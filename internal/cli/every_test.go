@@ -223,3 +223,27 @@ func TestEveryCommand_ThatWritesHasADryRun(t *testing.T) {
 		}
 	}
 }
+
+// A look that no index serves gives up, with what to do, and holds nothing up.
+func TestLooks_WithoutAnIndexGiveUp(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.apply("user_id", payment("e1", "alice", 5))
+	tx, err := s.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Whoever reads waits for this; a slow disk does the same.
+	if _, err := tx.Exec(t.Context(), `lock table ledger_entries, processed_events in access exclusive mode`); err != nil {
+		t.Fatal(err)
+	}
+	reader := s.env("hookledger_reader", "user_id")
+	hookledger(reader, "events", "list", "--patience", "200ms").want(t, app.ExitFailed, "longer than 200ms", "hookledger events show")
+	hookledger(reader, "accounts", "show", "alice", "--patience", "200ms").want(t, app.ExitFailed, "longer than 200ms", "hookledger accounts list")
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	hookledger(reader, "events", "list").want(t, app.ExitOK)
+	hookledger(reader, "accounts", "show", "alice").want(t, app.ExitOK)
+	hookledger(reader, "events", "list", "--patience", "0s").want(t, app.ExitUsage, "--patience is 0s")
+}

@@ -58,9 +58,16 @@
 // the outcome discarded in their place. Both may run beside workers and beside each other.
 // Money that was applied wrongly is mended by package amend, which only adds.
 //
+// # What operators replay
+//
+// Replay is Apply with the row of a replay in place of the progress: locked first, moved
+// last, with its counts, by the one attempt that owns it. Look and Survey make the same
+// plan from the same questions without a lock or a write, and keep in mind what earlier
+// batches would do; a random test holds them to what Replay then does.
+//
 // # Order of locks
 //
-// progress, payment_states, known events, new events, entries, quarantine, conflicts,
+// progress or replay, payment_states, known events, new events, entries, quarantine, conflicts,
 // accounts, incidents; inside each by bytes. Whoever else writes these tables keeps that
 // order.
 //

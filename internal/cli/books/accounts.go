@@ -98,6 +98,7 @@ func printAccounts(w io.Writer, accounts []account) error {
 func accountsShow(a *app.App) *cobra.Command {
 	var limit int
 	var until string
+	var wait patience
 	c := &cobra.Command{
 		Use:   "show ACCOUNT",
 		Short: "Show one account: its balances and its latest entries",
@@ -111,6 +112,9 @@ added up from the entries. Needs the rights of hookledger_reader.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if limit < 0 {
 				return app.Usage(fmt.Errorf("--limit is %d: set 0 for all or a positive number", limit))
+			}
+			if err := wait.check(); err != nil {
+				return err
 			}
 			at, err := parseTime("--at", until)
 			if err != nil {
@@ -129,7 +133,7 @@ added up from the entries. Needs the rights of hookledger_reader.`,
 				Accounts []account `json:"accounts"`
 				Entries  []entry   `json:"entries"`
 			}{[]account{}, []entry{}}
-			err = app.ReadOnly(c.Context(), pool, func(tx pgx.Tx) error {
+			err = wait.read(c.Context(), pool, "ask for the balance alone with `hookledger accounts list --after`", func(tx pgx.Tx) error {
 				sql, params := sqlAccount, []any{pgx.QueryExecModeExec, args[0]}
 				if at != nil {
 					sql, params = sqlAccountAt, append(params, at)
@@ -169,5 +173,6 @@ added up from the entries. Needs the rights of hookledger_reader.`,
 	}
 	c.Flags().StringVar(&until, "at", "", "as it was at this time (RFC 3339)")
 	c.Flags().IntVar(&limit, "limit", 20, "at most so many entries, the latest; 0 is all")
+	wait.flag(c)
 	return c
 }

@@ -64,6 +64,7 @@ func printHeld(w io.Writer, quarantined, conflicts int64) error {
 func eventsList(a *app.App) *cobra.Command {
 	var source, outcome, kind, account, object, since, until string
 	var limit int
+	var wait patience
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List the latest events and their outcomes",
@@ -84,6 +85,9 @@ listed; their entries are, by ` + "`hookledger accounts show`" + `.`,
 			}
 			if outcome != "" && !contains(outcomes, outcome) {
 				return app.Usage(fmt.Errorf("--outcome %s: use one of %s; what waits for a person is in `hookledger quarantine list`", outcome, strings.Join(outcomes, ", ")))
+			}
+			if err := wait.check(); err != nil {
+				return err
 			}
 			from, err := parseTime("--since", since)
 			if err != nil {
@@ -107,7 +111,7 @@ listed; their entries are, by ` + "`hookledger accounts show`" + `.`,
 				Quarantined int64   `json:"quarantined"`
 				Conflicts   int64   `json:"conflicts"`
 			}{Events: []event{}}
-			err = app.ReadOnly(c.Context(), pool, func(tx pgx.Tx) error {
+			err = wait.read(c.Context(), pool, "ask for one event with `hookledger events show`", func(tx pgx.Tx) error {
 				rows, err := tx.Query(c.Context(), sqlEvents, pgx.QueryExecModeExec, source, outcome, kind, account, object, from, before, limit)
 				if err != nil {
 					return err
@@ -147,6 +151,7 @@ listed; their entries are, by ` + "`hookledger accounts show`" + `.`,
 	c.Flags().StringVar(&since, "since", "", "only events received at or after this time (RFC 3339)")
 	c.Flags().StringVar(&until, "until", "", "only events received before this time (RFC 3339)")
 	c.Flags().IntVar(&limit, "limit", 20, "at most so many events, the latest processed; 0 is all")
+	wait.flag(c)
 	return c
 }
 

@@ -14,6 +14,7 @@
 //	incidents list ─▶ ack
 //	quarantine list ─▶ show ─▶ retry | discard      (conflicts: c7 instead of 7)
 //	events show ─▶ get ─▶ amend
+//	export of the provider ─▶ events import ─▶ topic ─▶ workers
 //
 // # Failure modes
 //
@@ -22,6 +23,8 @@
 //     may be given again; what held is then told as decided before.
 //   - A role without the rights: refused by Postgres. Writing here needs
 //     hookledger_operator, reading hookledger_reader.
+//   - Lines of an import that are no events are listed; the others are stored, and the
+//     exit code is 1. An import that stopped says from which line on, and may be repeated.
 //   - Several were asked for and some could not be mended: the others are, the answer
 //     lists each, and the exit code is 1.
 package repair
