@@ -143,7 +143,7 @@ const (
 	defaultPerSecond  = 150
 )
 
-// zombieEvery is in how many plans one zombie is: it takes two session timeouts.
+// zombieEvery is how many seeds have one zombie: it takes two session timeouts.
 const zombieEvery = 6
 
 // family is a kind of fault in plans: how often, and what it needs.
@@ -206,7 +206,7 @@ func NewPlan(seed uint64, target string) Plan {
 			p.Steps = append(p.Steps, s)
 		}
 	}
-	if z := stream(seed, streamZombies); z.IntN(zombieEvery) == 0 {
+	if z := stream(seed, streamZombies); seed%zombieEvery == 0 {
 		p.Steps = append(p.Steps, Step{Kind: Zombie, On: pick(z, workerRoles), At: 1 + z.IntN(defaultDeliveries/2), For: 2 * sessionTimeout})
 	}
 	p.Steps = once(p.Steps, Rewind, Replay, Join, Clock)
