@@ -114,23 +114,27 @@ func (b *bench) bareOnce(kafka *testkit.KafkaCluster, topic string, total, worke
 	return d
 }
 
-// again has the records of a system applied once more: all are known.
-func (b *bench) again(s *system, ps []*testkit.KillableProcess, total int) drain {
+// again has one worker apply the records of a system, whose workers were stopped, once
+// more: all are known.
+func (b *bench) again(s *system, total int) drain {
+	b.tb.Helper()
+	exec1(b.tb, s.database, `update consumer_progress set next_offset = 0, from_offset = 0`)
+	s.commitZero()
+	b.checkpoint()
+	started := []*testkit.KillableProcess{s.start("consume")}
+	d := b.drained(s.database, oursDone, total, started...)
+	stop(b, started)
+	return d
+}
+
+// stop ends workers in good order, so that their group is empty.
+func stop(b *bench, ps []*testkit.KillableProcess) {
 	b.tb.Helper()
 	for _, p := range ps {
 		if code := p.Stop(time.Minute); code != 0 {
 			b.tb.Fatalf("worker ended with %d", code)
 		}
 	}
-	exec1(b.tb, s.database, `update consumer_progress set next_offset = 0, from_offset = 0`)
-	s.commitZero()
-	b.checkpoint()
-	var started []*testkit.KillableProcess
-	for range ps {
-		started = append(started, s.start("consume"))
-	}
-	defer kill(started)
-	return b.drained(s.database, oursDone, total, started...)
 }
 
 // commitZero moves the group, which must have no members, to the start of the topic.
@@ -170,7 +174,8 @@ func measureApply(b *bench) {
 			url := b.database("ledger")
 			s, ps, d := b.fresh(kafka, topic, url, b.backlog, 1)
 			ours = d
-			known := b.again(s, ps, b.backlog)
+			stop(b, ps)
+			known := b.again(s, b.backlog)
 			replay.ours, replay.floor = append(replay.ours, known.rate), append(replay.floor, d.rate)
 			replay.note = fmt.Sprintf("µs/record: worker %.1f, Postgres %.1f", known.own, known.postgres)
 			b.drop(url)

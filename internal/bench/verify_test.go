@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -22,11 +23,7 @@ func measureVerify(b *bench) {
 	b.say("applying %d records", b.verified)
 	topic := b.backlogOf(kafka, 0, b.verified, uniform)
 	s, ps, _ := b.fresh(kafka, topic, url, b.verified, 1)
-	for _, p := range ps {
-		if code := p.Stop(time.Minute); code != 0 { // it commits what it has applied
-			b.tb.Fatalf("worker ended with %d", code)
-		}
-	}
+	stop(b, ps) // it commits what it has applied
 	exec1(b.tb, url, `vacuum analyze`)
 	rate := b.add(line{name: fmt.Sprintf("verify of %s records", figure(float64(b.verified))), unit: "records/s", floorName: "read and hash each, one ordered pass over the tables", want: least(0.5)})
 	memory := b.add(line{name: "most memory of verify", unit: "MiB", floorName: rate.floorName, want: below(200)})
@@ -47,6 +44,27 @@ func measureVerify(b *bench) {
 			rate.floor, memory.floor = append(rate.floor, float64(b.verified)/f.seconds), append(memory.floor, f.peakMiB)
 		},
 	)
+	replay := b.add(line{name: "replay run of known records", unit: "records/s", floorName: "the worker, the same records", want: least(0.8)})
+	replayMemory := b.add(line{name: "most memory of replay run", unit: "MiB", floorName: replay.floorName, want: below(200)})
+	b.alternate(
+		func(rep int) {
+			plan := filepath.Join(s.dir, fmt.Sprintf("replay-%d.plan", rep))
+			s.run("replay", "plan", "--out", plan)
+			f := s.run("replay", "run", plan, "--reason", "benchmark", "--json")
+			if v := decode[struct {
+				Records int  `json:"records"`
+				Matches bool `json:"matches_plan"`
+			}](b.tb, f.stdout); !v.Matches || v.Records != b.verified {
+				b.tb.Fatalf("the replay is not what was planned: %s", f.stdout)
+			}
+			replay.ours, replayMemory.ours = append(replay.ours, float64(b.verified)/f.seconds), append(replayMemory.ours, f.peakMiB)
+		},
+		func(int) {
+			d := b.again(s, b.verified)
+			replay.floor, replayMemory.floor = append(replay.floor, d.rate), append(replayMemory.floor, d.peakMiB)
+		},
+	)
+	b.say("replay run %s, worker %s records/s", figure(median(replay.ours)), figure(median(replay.floor)))
 	b.say("verify %s, bare reader %s records/s, memory %s MiB", figure(median(rate.ours)), figure(median(rate.floor)), figure(median(memory.ours)))
 }
 
