@@ -29,7 +29,7 @@ var begin = time.Date(2026, 11, 29, 3, 0, 0, 0, time.UTC)
 
 // world is a topic of two partitions, a ledger, and an operator.
 type world struct {
-	t       *testing.T
+	t       testing.TB
 	cluster *kfake.Cluster
 	cl      *kgo.Client
 	url     string
@@ -67,7 +67,7 @@ func mapFact(e *schema.Event) (schema.Meaning, error) {
 		Rule: "payment", Movement: movement}}}, nil
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{t: t, cluster: testkit.Kfake(t), url: testkit.LedgerURL(t), meaning: mapFact, next: map[int32]int64{}}
 	w.connect()
