@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"hookledger/internal/ledger"
+	"hookledger/internal/testkit"
 )
 
 // cutAt returns a replayer that is stopped once its work has passed n offsets.
@@ -287,5 +288,37 @@ func TestStore_NamesWhatIsNotThere(t *testing.T) {
 	wantErr(t, "read", err, ErrNoReplay)
 	if rows, err := s.List(t.Context(), 0); err != nil || len(rows) != 0 {
 		t.Errorf("got %v (%v)", rows, err)
+	}
+}
+
+// Nothing is prepared and nothing held between transactions, so any connection will do.
+func TestRun_ThroughAPoolerInTransactionMode(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.pay(0, "known", 1200)
+	w.work()
+	w.pay(0, "p", 1200)
+	w.url = testkit.PgBouncer(t, w.url, "transaction")
+	r := w.replayer("")
+	p, err := r.Plan(t.Context(), Selection{}, "tester")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r.Progress = func(stage string, _, _ int64) {
+		if stage == "replaying" {
+			cancel()
+		}
+	}
+	if _, err := r.Run(ctx, p, order); !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v, want it cut", err)
+	}
+	res, err := w.replayer("").Run(t.Context(), p, order)
+	if err != nil || !res.MatchesPlan || !res.Resumed || counts(res.Outcome) != "map[applied:1200 duplicate:1200]" {
+		t.Errorf("got %+v (%v)", res, err)
+	}
+	if got, want := w.books(), "2400 2400 2400 0@1200,1@0"; got != want {
+		t.Errorf("books: got %s, want %s", got, want)
 	}
 }
