@@ -20,8 +20,12 @@ type known struct {
 	Unit              string   `json:"unit"`
 	Credits           []string `json:"credits"`
 	Debits            []string `json:"debits"`
-	NonEffect         string   `json:"non_effect"`
-	Configured        bool     `json:"meaning_is_configured"`
+	// Unsigned go to quarantine unless the body is trusted, Unclear always.
+	Unsigned   []string `json:"unsigned"`
+	Unclear    []string `json:"unclear"`
+	Livemode   string   `json:"livemode"`
+	NonEffect  string   `json:"non_effect"`
+	Configured bool     `json:"meaning_is_configured"`
 }
 
 func providers(a *app.App) *cobra.Command {
@@ -44,6 +48,7 @@ func providers(a *app.App) *cobra.Command {
 				out.Providers = append(out.Providers, known{
 					Name: s.Name, Signature: plain(s.Signature), BodyAuthenticated: s.BodyAuthenticated, EventID: plain(s.EventID),
 					Answer: plain(s.Answer), Unit: s.Unit, Credits: some(s.Credits), Debits: some(s.Debits),
+					Unsigned: some(s.Unsigned), Unclear: some(s.Unclear), Livemode: plain(s.Livemode),
 					NonEffect: s.NonEffect, Configured: s.Configured,
 				})
 			}
