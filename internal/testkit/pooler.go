@@ -19,8 +19,8 @@ import (
 	"hookledger/internal/devstack/process"
 )
 
-// PoolerEnv, if it says "transaction", has every database of Postgres, PostgresURL,
-// LedgerDB and LedgerURL reached through PgBouncer in that mode.
+// PoolerEnv has every database of Postgres, PostgresURL, LedgerDB and LedgerURL reached
+// through PgBouncer, in the mode that it names: transaction.
 const PoolerEnv = "HOOKLEDGER_TEST_POOLER"
 
 // pooled is the PgBouncer before the cluster that the tests of this process share.
