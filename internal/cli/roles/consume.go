@@ -43,7 +43,6 @@ away it waits, and /readyz on consume.admin says why.`,
 				return app.Usage(err)
 			}
 			log = log.With().Str("role", "consume").Logger()
-			boundMemory(cfg.Consume.BufferBytes)
 			registry := observe.NewRegistry()
 			worker, pool, err := NewWorker(c.Context(), cfg, log, registry)
 			if err != nil {
