@@ -158,9 +158,7 @@ var truncatedTopic = incident{"Records are removed before they were applied", fu
 	w := words{"FILE": {s.write("export.jsonl", export.String())}, "SOURCE": {"stripe"}, "INCIDENT": s.openIncidents("expired")}
 	s.look("lost-records.md", w)
 	say("   the provider's listing of that time has them")
-	// Importing is one command, whatever the number of partitions that lost something.
-	once := words{"FILE": w["FILE"], "SOURCE": w["SOURCE"], "INCIDENT": {strings.Join(w["INCIDENT"], `" "`)}}
-	s.do("lost-records.md", 0, once)
+	s.do("lost-records.md", 0, w)
 	s.prove("lost-records.md")
 	s.awaitCalm("HookledgerMoneyMayBeLost")
 }}

@@ -158,9 +158,10 @@ func (s *stack) send(seed, count int) {
 	}
 }
 
-// seen are the events that are in due already.
-var seenPrefix = "event "
+// seenPrefix begins the names in due of events that were added already.
+const seenPrefix = "event "
 
+// owe adds an event's money to what is due, once.
 func (s *stack) owe(event, account, currency string, amount int64) {
 	if _, again := s.due[seenPrefix+event]; again {
 		return
@@ -230,7 +231,6 @@ func (s *stack) sums() {
 		s.t.Fatal(err)
 	}
 	defer pool.Close()
-	var total int64
 	for what, sql := range map[string]string{
 		"balances":        `select account_id || ' ' || currency, balance from accounts`,
 		"sums of entries": `select account_id || ' ' || currency, sum(amount)::bigint from ledger_entries group by 1`,
@@ -255,10 +255,10 @@ func (s *stack) sums() {
 		maps.DeleteFunc(want, func(name string, _ int64) bool { return strings.HasPrefix(name, seenPrefix) })
 		if !maps.Equal(got, want) {
 			s.t.Errorf("%s: got %v, want %v", what, got, want)
+			continue
 		}
-		total = int64(len(want))
+		say("   the %s of %d accounts are exactly what was acknowledged, added up by hand", what, len(want))
 	}
-	say("   the balances of %d accounts, added up by hand from what was acknowledged, are exact", total)
 }
 
 // column asks the database for numbers or names.
