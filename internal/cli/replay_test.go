@@ -108,6 +108,10 @@ func TestReplay_PlanAndRunBesideWorkersAndWithout(t *testing.T) {
 		t.Errorf("show: got %v", show)
 	}
 	in.asRole("hookledger_reader", "replay", "show", "2").want(t, app.ExitOK)
+	life := jsonOf(t, in.asRole("hookledger_reader", "events", "show", "send_1_0", "--source", "stripe", "--json"), "events-show")["replays"].([]any)
+	if len(life) != 2 || life[1].(map[string]any)["reason"] != "the worker was dead" {
+		t.Errorf("replays of an event: got %v, want both", life)
+	}
 	in.asRole("hookledger_reader", "replay", "show", "9").want(t, app.ExitFailed, "hookledger replay list")
 	in.asRole("hookledger_reader", "replay", "show", "x").want(t, app.ExitUsage, "hookledger replay list")
 }

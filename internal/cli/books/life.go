@@ -28,6 +28,8 @@ type life struct {
 	Conflicts   []conflict    `json:"conflicts"`
 	Quarantined []quarantined `json:"quarantined"`
 	Amendments  []amendment   `json:"amendments"`
+	// Replays are those that had, or would have, its records applied again.
+	Replays []replayed `json:"replays"`
 
 	source, id string
 }
@@ -107,7 +109,7 @@ func findLife(ctx context.Context, tx pgx.Tx, sources []string, id string) (life
 
 func readLife(ctx context.Context, tx pgx.Tx, source, id string) (life, error) {
 	key := pgtype.UUID{Bytes: schema.KeyOf(source, id), Valid: true}
-	l := life{Records: []record{}, Entries: []entry{}, Conflicts: []conflict{}, Quarantined: []quarantined{}, Amendments: []amendment{}, source: source, id: id}
+	l := life{Records: []record{}, Entries: []entry{}, Conflicts: []conflict{}, Quarantined: []quarantined{}, Amendments: []amendment{}, Replays: []replayed{}, source: source, id: id}
 	events, err := collect(ctx, tx, scanEvent, sqlEvent, key)
 	if err != nil {
 		return l, err
@@ -129,6 +131,9 @@ func readLife(ctx context.Context, tx pgx.Tx, source, id string) (life, error) {
 	l.Amendments, err = collect(ctx, tx, scanAmendment, sqlAmendmentsOfEvent, key)
 	if l.Event == nil {
 		l.Outcome = l.outcomeWithoutEvent()
+	}
+	if err == nil {
+		err = l.readReplays(ctx, tx)
 	}
 	return l, err
 }

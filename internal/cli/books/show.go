@@ -15,7 +15,7 @@ func eventsShow(a *app.App) *cobra.Command {
 	var source string
 	c := &cobra.Command{
 		Use:   "show EVENT_ID",
-		Short: "Show one event's life: records, outcome, entries, conflicts, amendments",
+		Short: "Show one event's life: records, outcome, entries, conflicts, amendments, replays",
 		Long: `Show one event's life: its records with time and headers, the outcome, the entries, and what
 people decided about it. The headers of its first record come from the topic; without
 Kafka the rest is shown. Needs the rights of hookledger_reader.`,
@@ -95,7 +95,11 @@ func printLife(w io.Writer, l life) error {
 	for _, m := range l.Amendments {
 		amendments.Row(m.AmendmentID, m.Kind, m.AmendedBy, console.ShortTime(m.AmendedAt), m.Reason)
 	}
-	for _, t := range []*console.Table{decisions, amendments} {
+	replays := console.NewTable("replay>", "kind", "state", "by", "at", "reason")
+	for _, r := range l.Replays {
+		replays.Row(fmt.Sprint(r.ReplayID), r.Kind, r.State, r.RequestedBy, console.ShortTime(r.StartedAt), r.Reason)
+	}
+	for _, t := range []*console.Table{decisions, amendments, replays} {
 		if t.Len() == 0 {
 			continue
 		}
