@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"slices"
 	"sync"
@@ -240,9 +241,18 @@ func (k *KafkaCluster) missing(ctx context.Context, adm *kadm.Client) error {
 		return err
 	}
 	for _, b := range k.brokers {
-		if b.runs() && !slices.Contains(listed.NodeIDs(), b.id) {
+		if !b.runs() {
+			continue
+		}
+		if !slices.Contains(listed.NodeIDs(), b.id) {
 			return fmt.Errorf("broker %d is not listed", b.id)
 		}
+		// One that was killed is listed for a while, and its successor with it.
+		conn, err := (&net.Dialer{}).DialContext(once, "tcp", b.addr())
+		if err != nil {
+			return fmt.Errorf("broker %d does not listen: %w", b.id, err)
+		}
+		_ = conn.Close()
 	}
 	topics, err := adm.ListTopicsWithInternal(once)
 	if err != nil {

@@ -19,7 +19,11 @@ func (r *run) gather(ctx context.Context, before *checker.Tables) (checker.World
 		History: r.client.told(), Tries: r.payer.told(), Samples: r.sampler.end(), Before: before, Forgot: r.plan.has(Forget), Texts: map[string]string{},
 	}
 	if r.plan.has(Rewind) || before != nil {
-		w.Incidents = []string{"rewind"}
+		w.Incidents = append(w.Incidents, "rewind")
+	}
+	if r.plan.has(Mirror) {
+		// Each copy of what cannot be applied is one more of few records.
+		w.Incidents = append(w.Incidents, "quarantine_surge")
 	}
 	var err error
 	if w.Tables, err = checker.ReadTables(ctx, r.stage.postgres.URL(r.database)); err != nil {
