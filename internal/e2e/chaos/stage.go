@@ -57,8 +57,8 @@ func NewStage(tb testing.TB, target, binary string) *Stage {
 		tb.Fatalf("chaos target is %q: use %s or %s", target, TargetKafka, TargetKfake)
 	}
 	// Nothing may wait for a disk that other tests use; what Postgres alone loses is the
-	// same.
-	s.postgres = testkit.NewPostgres(tb)
+	// same. A deadlock is to be found before a lock timeout ends it.
+	s.postgres = testkit.NewPostgres(tb, "deadlock_timeout=100ms")
 	pg := net.JoinHostPort("127.0.0.1", strconv.Itoa(s.postgres.Port()))
 	s.links[linkWorkerPostgres] = []*testkit.Proxy{testkit.NewProxy(tb, pg)}
 	s.links[linkPaymentsPostgres] = []*testkit.Proxy{testkit.NewProxy(tb, pg)}
