@@ -87,16 +87,3 @@ func readPositions(ctx context.Context, cl *kgo.Client, topic, group string) (po
 	}
 	return pos, nil
 }
-
-// spans returns what verify judges: every offset below the committed one that the
-// log still holds.
-func (p positions) spans() []span {
-	out := make([]span, 0, len(p.parts))
-	for _, at := range p.parts {
-		s := span{partition: at.partition, from: at.start, to: min(at.committed, at.end)}
-		if s.records() > 0 {
-			out = append(out, s)
-		}
-	}
-	return out
-}

@@ -10,6 +10,7 @@ import (
 )
 
 func TestGameDay(t *testing.T) {
+	began := time.Now()
 	say("GAME DAY\nEight incidents, on Apache Kafka and Postgres as real processes. Minutes of the alert rules are seconds here.")
 	s := newStack(t, testkit.Kafka1(t), testkit.NewPostgres(t))
 	for i, one := range []incident{workerDead, wrongReset, restoredBackup, otherAmount, mappingBug, truncatedTopic, brokerLost, duplicateSurge} {

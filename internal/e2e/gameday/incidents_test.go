@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
@@ -200,6 +199,3 @@ func (s *stack) run(name string, args ...string) {
 		s.t.Fatalf("%s %v: %v: %s", filepath.Base(name), args, err, out)
 	}
 }
-
-// began is for the story's last line.
-var began = time.Now()

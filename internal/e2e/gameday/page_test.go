@@ -146,7 +146,8 @@ func show(out string, most int) {
 func (s *stack) systemctl(verb string) {
 	s.t.Helper()
 	action, unit, _ := strings.Cut(verb, " ")
-	stop, start := func() {}, func() {}
+	stop := func() {}
+	var start func()
 	var down *bool
 	switch unit {
 	case "hookledger-consume":
