@@ -14,7 +14,7 @@ import (
 
 func TestKafka_SharedBrokerAndOfficialTools(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	k := testkit.Kafka(t)
 	topic, group := testkit.UniqueName("topic"), testkit.UniqueName("group")
@@ -36,7 +36,7 @@ func TestKafka_SharedBrokerAndOfficialTools(t *testing.T) {
 
 func TestKafkaCluster3_LosesAndRegainsBrokers(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	k := testkit.KafkaCluster3(t)
 	// Impatient, so that a paused broker is given up after a second.
