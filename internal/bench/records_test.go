@@ -102,10 +102,11 @@ func (b *bench) backlogOf(kafka *testkit.KafkaCluster, first, n int, accounts sp
 	return topic
 }
 
-// produce adds n events, from number first on.
+// produce adds n events, from number first on, in batches as small as those of a busy
+// receiver: large ones would be packed ten to one, which no topic of webhooks is.
 func (b *bench) produce(kafka *testkit.KafkaCluster, topic string, first, n int, accounts spread) {
 	b.tb.Helper()
-	cl := b.client(kafka, kgo.MaxBufferedRecords(20_000), kgo.ProducerBatchMaxBytes(1<<20), kgo.ProducerLinger(5*time.Millisecond))
+	cl := b.client(kafka, kgo.MaxBufferedRecords(20_000), kgo.ProducerBatchMaxBytes(16<<10), kgo.ProducerLinger(5*time.Millisecond))
 	defer cl.Close()
 	for i := range n {
 		cl.Produce(b.tb.Context(), newRecord(topic, uint64(first+i), accounts, time.Now()), func(_ *kgo.Record, err error) {
