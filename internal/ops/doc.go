@@ -15,6 +15,9 @@
 // an incident, and moves the offsets. The workers do the rest: their position rules
 // see the rewind, and the ledger lets each event in once, so a replay moves no money.
 //
+// Package replay plans, runs and records replays on top of it; package backfill puts
+// what a provider lists into the topic.
+//
 // A LagReader reads commits, then progress, then the ends of the log, so that nothing
 // looks behind that is not; then the oldest record of each partition that is behind, for
 // its age. The rate comes from two looks.

@@ -114,6 +114,27 @@ func TestRun_TwoAtOnceOneRefuses(t *testing.T) {
 	}
 }
 
+// Whoever looked before the other was through, and claims after, is too late.
+func TestStore_StartsAPlanOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.replayer("hookledger_operator").Store
+	b := Begin{Kind: KindRun, PlanHash: "h", Position: w.position(), By: "b", Reason: "r", Plan: map[string]int{}}
+	first, err := s.Start(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Finish(t.Context(), first, StateDone, ""); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Start(t.Context(), b)
+	wantErr(t, "the same plan again", err, ErrBusy)
+	b.Kind = KindReset
+	if _, err := s.Start(t.Context(), b); err != nil {
+		t.Errorf("a reset like one before: got %v", err)
+	}
+}
+
 // A run that was taken over cannot write any more, wherever it was.
 func TestRun_StopsWhenItIsTakenOver(t *testing.T) {
 	t.Parallel()

@@ -103,7 +103,8 @@ type Begin struct {
 	Plan           any
 }
 
-// Start writes a new row, running. It fails with ErrBusy if another runs.
+// Start writes a new row, running. It fails with ErrBusy if another runs, or if somebody was
+// faster with the same plan.
 func (s *Store) Start(ctx context.Context, b Begin) (*ledger.Replaying, error) {
 	plan, err := json.Marshal(b.Plan)
 	if err != nil {
@@ -111,8 +112,12 @@ func (s *Store) Start(ctx context.Context, b Begin) (*ledger.Replaying, error) {
 	}
 	r := &ledger.Replaying{Attempt: 1}
 	err = s.claim(ctx, func(tx pgx.Tx) error {
-		return tx.QueryRow(ctx, sqlStart, pgx.QueryExecModeExec, b.Kind, b.Position.ClusterID, b.Position.Topic,
+		err := tx.QueryRow(ctx, sqlStart, pgx.QueryExecModeExec, b.Kind, b.Position.ClusterID, b.Position.Topic,
 			pgtype.UUID{Bytes: b.Position.TopicID, Valid: true}, b.PlanHash, b.By, b.Reason, b.Accepted, string(plan)).Scan(&r.ID)
+		if errors.Is(err, pgx.ErrNoRows) {
+			err = ErrBusy
+		}
+		return err
 	})
 	return r, err
 }
@@ -263,9 +268,12 @@ select replay_id, attempt, kind, state, cluster_id, topic, topic_id, plan_hash, 
           from replay_moves m where m.replay_id = r.replay_id)::text
   from replays r`
 
+// sqlStart writes a row, unless somebody was faster with the same plan.
+// Indexes: replays_one_running, replays_plan.
 const sqlStart = `
 insert into replays (attempt, started_at, beat_at, state, kind, cluster_id, topic, topic_id, plan_hash, requested_by, reason, accepted, plan)
-values (1, now(), now(), 'running', $1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb)
+select 1, now(), now(), 'running', $1::text, $2::text, $3::text, $4::uuid, $5::text, $6::text, $7::text, $8::boolean, $9::jsonb
+ where $1::text <> 'run' or not exists (select from replays where plan_hash = $5::text and kind = 'run')
 returning replay_id`
 
 // sqlBury frees the place of a runner that showed no life for $1 seconds.
