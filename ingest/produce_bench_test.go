@@ -1,9 +1,7 @@
 package ingest
 
 import (
-	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -11,7 +9,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"hookledger/internal/testkit"
@@ -73,37 +70,5 @@ func BenchmarkProduce(b *testing.B) {
 				b.ReportMetric(float64(waited.Load())/float64(b.N)/1e6, "ms/ack")
 			})
 		}
-	}
-}
-
-// BenchmarkReceive is the whole way of a delivery over loopback HTTP, sender included, on
-// one Apache Kafka broker: ns/op is the time between answers.
-// go test -run '^$' -bench Receive -benchtime 5s ./ingest
-func BenchmarkReceive(b *testing.B) {
-	kafka := testkit.Kafka(b)
-	admin := kadm.NewClient(kafka.Client())
-	if _, err := admin.CreateTopic(b.Context(), 12, 1, nil, topic); err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
-		b.Fatal(err)
-	}
-	for _, senders := range []int{1, 16, 128} {
-		b.Run(fmt.Sprintf("senders=%d", senders), func(b *testing.B) {
-			s := setup(b, options{brokers: kafka.Brokers(), config: func(c *Config) { c.AckTimeout = 10 * time.Second }})
-			client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: senders}}
-			defer client.CloseIdleConnections()
-			var n, waited atomic.Int64
-			b.SetParallelism(max(1, senders/2))
-			b.ResetTimer()
-			b.RunParallel(func(pb *testing.PB) {
-				for pb.Next() {
-					a, err := send(client, s.signed("stripe", "", event(fmt.Sprint("evt_", n.Add(1)))))
-					if err != nil || a.code != 200 {
-						b.Errorf("got %d, %v", a.code, err)
-						return
-					}
-					waited.Add(int64(a.took))
-				}
-			})
-			b.ReportMetric(float64(waited.Load())/float64(b.N)/1e6, "ms/answer")
-		})
 	}
 }

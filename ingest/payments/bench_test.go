@@ -88,56 +88,6 @@ func BenchmarkPay(b *testing.B) {
 	})
 }
 
-// BenchmarkCrowd: 300 callers at once, on one key and on a key each. It reports how long
-// the slowest of a hundred waited, and what connections it took.
-func BenchmarkCrowd(b *testing.B) {
-	cluster := testkit.NewPostgres(b, "fsync=on", "synchronous_commit=on", "full_page_writes=on")
-	url := cluster.URL("postgres")
-	migrate(b, url)
-	pool := openPool(b, url, 0)
-	benchFund(b, pool)
-	x := &bundle{tb: b, url: url, pool: pool}
-	x.startWith(testConfig(), openPool(b, url, 0))
-	const crowd = 300
-	for _, kind := range []string{"one", "distinct"} {
-		b.Run("keys="+kind, func(b *testing.B) {
-			var mu sync.Mutex
-			var took []time.Duration
-			var busy, paid, other atomic.Int64
-			run := testkit.UniqueName(kind)
-			for n := 0; b.Loop(); n++ {
-				each(crowd, func(i int) {
-					key, account := fmt.Sprint(run, n), int64(n)
-					if kind == "distinct" {
-						key, account = fmt.Sprint(run, n, "-", i), int64(i)
-					}
-					began := time.Now()
-					r, err := benchPost(x.base, key, account)
-					d := time.Since(began)
-					switch {
-					case err == nil && r.code == 201:
-						paid.Add(1)
-					case err == nil && r.code == 409:
-						busy.Add(1)
-					default:
-						other.Add(1)
-					}
-					mu.Lock()
-					took = append(took, d)
-					mu.Unlock()
-				})
-			}
-			slices.Sort(took)
-			b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
-			b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
-			b.ReportMetric(float64(busy.Load())/float64(b.N), "busy/op")
-			b.ReportMetric(float64(paid.Load())/float64(b.N), "paid/op")
-			b.ReportMetric(float64(other.Load()), "errors")
-			b.ReportMetric(float64(x.server.door.db.pool.Stat().TotalConns()), "connections")
-		})
-	}
-}
-
 // callers runs f benchCallers at a time, b.N times in all, and reports a rate.
 func callers(b *testing.B, f func(i int64) error) {
 	b.Helper()

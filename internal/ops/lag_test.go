@@ -141,21 +141,6 @@ func TestLag_OfABacklog(t *testing.T) {
 	})
 }
 
-// BenchmarkLag shows that the answer does not depend on how much is behind: one batch
-// of each partition is read.
-func BenchmarkLag(b *testing.B) {
-	for _, n := range []int{6_000, 600_000} {
-		b.Run(fmt.Sprintf("behind=%d", n), func(b *testing.B) {
-			r := backlog(b, n)
-			for b.Loop() {
-				if lag, err := r.Read(b.Context(), nil); err != nil || lag.RecordsBehind != int64(n) {
-					b.Fatalf("got %d records, %v", lag.RecordsBehind, err)
-				}
-			}
-		})
-	}
-}
-
 // Kafka's own tool counts the same, with and without members.
 func TestLag_AgreesWithKafkasOwnTool(t *testing.T) {
 	t.Parallel()
