@@ -277,6 +277,22 @@ func TestCheck_IncidentOfTheRunIsFine(t *testing.T) {
 	}
 }
 
+// An offset that moves back no further than a crash may go is no jump, also if Postgres was
+// away when it was last looked at; further back it is one.
+func TestCheck_OffsetMovesWhilePostgresIsAway(t *testing.T) {
+	t.Parallel()
+	for back, want := range map[int64]bool{0: false, 1: true} {
+		w := goodWorld()
+		from := w.Samples[0].Progress[0].From
+		w.Samples[1].Progress = nil
+		w.Samples[2].Committed[0] = from - back
+		found := slices.ContainsFunc(Check(w), func(v Violation) bool { return v.Invariant == "I14" })
+		if found != want {
+			t.Errorf("back to %d from the last known commit %d: got a jump %t, want %t", from-back, from, found, want)
+		}
+	}
+}
+
 func texts(found []Violation) []string {
 	var all []string
 	for _, v := range found {

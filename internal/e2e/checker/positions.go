@@ -132,11 +132,13 @@ func (j *judge) liveness() {
 // jumps is I14: a commit that moved back is an incident of its partition, unless no
 // further back than a crash may go; and each incident was caused by the run.
 func (j *judge) jumps() {
+	progress := map[int32]Progress{} // as last seen: Postgres may be away when an offset moves
 	for k := 1; k < len(j.Samples); k++ {
 		before, after := j.Samples[k-1], j.Samples[k]
+		maps.Copy(progress, before.Progress)
 		for _, p := range slices.Sorted(maps.Keys(before.Committed)) {
 			was, is := before.Committed[p], after.Committed[p]
-			pos, known := before.Progress[p]
+			pos, known := progress[p]
 			if is >= was || (known && is >= pos.From) {
 				continue
 			}
