@@ -84,14 +84,14 @@ func TestRun_AgreesWithTheLedger(t *testing.T) {
 				counts[o.String()] += done.Count(o)
 			}
 			if rnd.IntN(8) == 0 {
-				if rep := w.run(); !rep.OK {
+				if rep := w.with(told); !rep.OK {
 					t.Fatalf("partition %d at %d: got %s", p, start, show(rep))
 				}
 			}
 		}
 	}
 	t.Logf("outcomes %v", counts)
-	rep := w.run()
+	rep := w.with(told)
 	if !rep.OK || rep.Records != 800 {
 		t.Fatalf("got %s", show(rep))
 	}
@@ -103,7 +103,7 @@ func TestRun_AgreesWithTheLedger(t *testing.T) {
 			select p.event_key from processed_events p where p.outcome in ('ignored', 'same_effect', 'stale')
 			and not exists (select from event_conflicts c where c.event_key = p.event_key) limit 1)
 		returning event_id, outcome`).Scan(&id, &outcome))
-	if rep := w.run(); rep.UnaccountedEvents == 0 || !strings.Contains(check(rep, verify.CheckRecords).Found, "stripe/"+id+" at ") {
+	if rep := w.with(told); rep.UnaccountedEvents == 0 || !strings.Contains(check(rep, verify.CheckRecords).Found, "stripe/"+id+" at ") {
 		t.Fatalf("event %s (%s): got %s", id, outcome, show(rep))
 	}
 }

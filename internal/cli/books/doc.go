@@ -3,9 +3,10 @@
 //
 // # Guarantee
 //
-// They change nothing, see one moment of the database, and may run at any time beside
-// the workers, also through a pooler in transaction mode. What providers wrote
-// (account IDs, types, event IDs) never steers the terminal.
+// They change nothing there (`verify --incremental` keeps a file, its mark), see one
+// moment of the database, and may run at any time beside the workers, also through a
+// pooler in transaction mode. What providers wrote (account IDs, types, event IDs) never
+// steers the terminal.
 //
 // # Flow
 //

@@ -119,7 +119,7 @@ func (s *stack) line(line string, allowed []int) {
 		return
 	}
 	out, code := s.shell(line)
-	show(out, 12)
+	show(out, 16)
 	for _, ok := range allowed {
 		if code == ok {
 			return
