@@ -18,6 +18,7 @@ func (r *run) gather(ctx context.Context, before *checker.Tables) (checker.World
 	w := checker.World{
 		History: r.client.told(), Tries: r.payer.told(), Samples: r.sampler.end(), Before: before, Forgot: r.plan.has(Forget), Texts: map[string]string{},
 	}
+	w.CoordinatorMoved = r.plan.has(CoordinatorMove) || r.plan.has(BrokerKill) || r.plan.has(BrokerFreeze)
 	if r.plan.has(Rewind) || before != nil {
 		w.Incidents = append(w.Incidents, "rewind")
 	}

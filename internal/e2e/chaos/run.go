@@ -331,6 +331,9 @@ func (r *run) keep() {
 	for _, t := range r.payer.told() {
 		_ = json.NewEncoder(&tries).Encode(t)
 	}
+	if samples, err := json.Marshal(r.sampler.all); err == nil {
+		_ = os.WriteFile(filepath.Join(r.dir, "samples.json"), samples, 0o600)
+	}
 	_ = os.WriteFile(filepath.Join(r.dir, "history.jsonl"), []byte(deliveries.String()), 0o600)
 	_ = os.WriteFile(filepath.Join(r.dir, "payments.jsonl"), []byte(tries.String()), 0o600)
 }

@@ -266,6 +266,31 @@ func TestCheck_ForgottenRowsAreFineAndLostMoneyIsNot(t *testing.T) {
 	}
 }
 
+// A new coordinator tells an older offset for a moment. That is no jump, unless Postgres
+// went back as well.
+func TestCheck_AStaleAnswerOfANewCoordinatorIsNoJump(t *testing.T) {
+	t.Parallel()
+	dip := func() World {
+		w := goodWorld()
+		w.Samples[2].Committed[0] = 30
+		w.CoordinatorMoved = true
+		return w
+	}
+	for _, v := range Check(dip()) {
+		t.Errorf("got violation %s, want none", v)
+	}
+	w := dip()
+	w.Samples[2].Progress[0] = Progress{Next: 30, From: 30}
+	if found := Check(w); len(found) == 0 || found[0].Invariant != "I14" {
+		t.Errorf("progress went back too: got %v, want I14", found)
+	}
+	w = dip()
+	w.CoordinatorMoved = false
+	if found := Check(w); len(found) == 0 || found[0].Invariant != "I14" {
+		t.Errorf("no coordinator moved: got %v, want I14", found)
+	}
+}
+
 func TestCheck_IncidentOfTheRunIsFine(t *testing.T) {
 	t.Parallel()
 	w := goodWorld()

@@ -142,6 +142,9 @@ func (j *judge) jumps() {
 			if is >= was || (known && is >= pos.From) {
 				continue
 			}
+			if j.CoordinatorMoved && j.stale(k, p, was) {
+				continue
+			}
 			if !j.raised(p, "rewind", "commit_missing", "progress_behind", "truncated", "expired", "topic_recreated") {
 				j.violatedf("I14", "partition %d: the committed offset went from %d back to %d without an incident", p, was, is)
 			}
@@ -152,6 +155,20 @@ func (j *judge) jumps() {
 			j.violatedf("I14", "incident %d (%s, %s) of partition %d has no cause in this run", i.ID, i.Kind, i.Severity, i.Partition)
 		}
 	}
+}
+
+// stale says that sample k told an older offset than was acknowledged: a later sample has
+// it again, and Postgres never stood below it.
+func (j *judge) stale(k int, partition int32, was int64) bool {
+	for _, s := range j.Samples[k:] {
+		if p, known := s.Progress[partition]; known && p.Next < was {
+			return false
+		}
+		if s.Committed[partition] >= was {
+			return true
+		}
+	}
+	return j.Group.Committed[partition] >= was
 }
 
 // progress is I15: Postgres knows at least what was committed to Kafka.

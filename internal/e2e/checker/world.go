@@ -29,6 +29,10 @@ type World struct {
 	Secrets []string
 	// Incidents are the kinds that the run caused; any other is a violation.
 	Incidents []string
+	// CoordinatorMoved says that the group's coordinator was moved or ended. The next one
+	// tells, for a moment, offsets older than those acknowledged: it answers by its own
+	// high watermark, which lags behind that of the leader before (seen with Kafka 4.3.1).
+	CoordinatorMoved bool
 	// Forgot says that generations of the memory of events were emptied: what has no entry
 	// of its own may be gone, and come again.
 	Forgot bool
