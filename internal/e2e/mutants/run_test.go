@@ -52,6 +52,15 @@ func TestMutants_EachIsCaught(t *testing.T) {
 		if len(wanted) > 0 && !wanted[m.Name] {
 			continue
 		}
+		if m.Test != "" {
+			began := time.Now()
+			caught, out, err := m.caughtByTest(t.Context(), root(t), t.TempDir())
+			if err != nil || !caught {
+				t.Errorf("%s (%s) was not caught by %s: %v\n%s", m.Name, m.Breaks, m.Test, err, out)
+			}
+			fmt.Fprintf(&table, "| %s | `%s` | | %.0f |\n", m.Name, m.Test, time.Since(began).Seconds())
+			continue
+		}
 		binary, err := m.Build(t.Context(), root(t), t.TempDir())
 		if err != nil {
 			t.Fatal(err)
