@@ -30,8 +30,8 @@ type Options struct {
 }
 
 // Violation is a broken invariant, see the checker's page. Beyond its own there are
-// E1 (a process ended by itself, or wrote of a panic or a data race), E2 (Postgres had to
-// break a deadlock) and V1 (the program's own `verify` finds something).
+// E1 (a process ended by itself, or wrote of a panic or a data race) and V1 (the program's
+// own `verify` finds something).
 type Violation struct {
 	Invariant string   `json:"invariant"`
 	Detail    string   `json:"detail"`
