@@ -88,6 +88,18 @@ bench: need-bench-tools kafka ## Measure beside a floor and print one table (ONL
 	cd internal/bench && HOOKLEDGER_TEST_BINARY="$$dir/hookledger" "$$dir/bench" -test.run '^TestTable$$' -test.timeout 3h -table \
 		$(if $(ONLY),-only '$(ONLY)') $(if $(QUICK),-quick) $(if $(FULL),-full) $(if $(OUT),-out '$(abspath $(OUT))') $(if $(PROFILES),-profiles '$(abspath $(PROFILES))')
 
+# What CHAOS_… mean is in CONTRIBUTING.md. A line for each seed, then a table.
+.PHONY: chaos
+chaos: need-test-tools kafka python ## Run seeds of faults against real processes (SEED=, SEEDS= or MINUTES=, TARGET=kafka|kfake, PLAN=file, VERBOSE=1)
+	@CHAOS_TARGET='$(or $(TARGET),kafka)' CHAOS_SEED='$(SEED)' CHAOS_SEEDS='$(or $(SEEDS),$(if $(MINUTES),,10))' \
+		CHAOS_MINUTES='$(MINUTES)' CHAOS_PLAN='$(PLAN)' CHAOS_VERBOSE='$(VERBOSE)' \
+		go test -v -count 1 -timeout 0 -run '^TestSoak$$' $(ARGS) ./internal/e2e/chaos
+
+# Each mutant is a program of its own, against real processes: half an hour.
+.PHONY: mutants
+mutants: need-test-tools python ## Break the program one law at a time: the chaos harness must notice (ONLY=, SEEDS=)
+	MUTANTS_ONLY='$(ONLY)' MUTANTS_SEEDS='$(SEEDS)' go test -tags mutants -run TestMutants -v -count 1 -timeout 3h ./internal/e2e/mutants
+
 .PHONY: gameday
 gameday: need-test-tools kafka ## Play eight incidents on real Kafka and Postgres, by the runbook
 	@go test -tags gameday -run '^TestGameDay$$' -count 1 -v -timeout 30m ./internal/e2e/gameday | grep -v '^=== '

@@ -93,16 +93,3 @@ func (m *Mutant) Build(ctx context.Context, root, dir string) (string, error) {
 	out := filepath.Join(dir, "hookledger")
 	return out, m.compile(ctx, root, dir, out, ".")
 }
-
-// caughtByTest runs the mutant's own test against it and tells whether that fails, with
-// what it wrote.
-func (m *Mutant) caughtByTest(ctx context.Context, root, dir string) (bool, string, error) {
-	overlay, err := m.overlay(root, dir)
-	if err != nil {
-		return false, "", err
-	}
-	cmd := exec.CommandContext(ctx, "go", "test", "-count", "1", "-overlay", overlay, "-run", "^"+m.Test+"$", m.Package)
-	cmd.Dir = root
-	out, err := cmd.CombinedOutput()
-	return err != nil && strings.Contains(string(out), "--- FAIL: "+m.Test), string(out), nil
-}

@@ -3,8 +3,10 @@
 package mutants
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -112,4 +114,17 @@ func brief(detail string) string {
 		return strings.Join(words[:14], " ") + " …"
 	}
 	return detail
+}
+
+// caughtByTest runs the mutant's own test against it and tells whether that fails, with
+// what it wrote.
+func (m *Mutant) caughtByTest(ctx context.Context, root, dir string) (bool, string, error) {
+	overlay, err := m.overlay(root, dir)
+	if err != nil {
+		return false, "", err
+	}
+	cmd := exec.CommandContext(ctx, "go", "test", "-count", "1", "-overlay", overlay, "-run", "^"+m.Test+"$", m.Package)
+	cmd.Dir = root
+	out, err := cmd.CombinedOutput()
+	return err != nil && strings.Contains(string(out), "--- FAIL: "+m.Test), string(out), nil
 }
