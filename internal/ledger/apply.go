@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -300,7 +301,8 @@ func (r *run) lock(ctx context.Context, t *transaction, p *plan) error {
 	var keys []schema.EventKey
 	var calls []call
 	if len(p.statuses) > 0 {
-		calls = append(calls, lockStates(p.objects(), states))
+		objects := p.objects()
+		calls = append(calls, claimStates(objects), lockStates(objects, states))
 	}
 	for _, c := range p.order {
 		if c.stored != nil {
@@ -336,6 +338,12 @@ func (r *run) lock(ctx context.Context, t *transaction, p *plan) error {
 	return nil
 }
 
+func claimStates(objects []object) call {
+	c := lockStates(objects, nil)
+	c.query, c.row = queryClaimStates, nil
+	return c
+}
+
 func lockStates(objects []object, states map[object]*state) call {
 	sources, names := textColumn(len(objects), 16), textColumn(len(objects), 32)
 	for _, o := range objects {
@@ -343,6 +351,9 @@ func lockStates(objects []object, states map[object]*state) call {
 		names.text(o.object)
 	}
 	return call{query: queryLockStates, args: []arg{sources.arg(), names.arg()}, row: func(v [][]byte) error {
+		if rank := readInt8(v[3]); rank == math.MinInt64 {
+			return nil // claimed just now
+		}
 		states[object{string(v[0]), string(v[1])}] = &state{occurredAt: readTime(v[2]), rank: readInt8(v[3]), status: string(v[4])}
 		return nil
 	}}

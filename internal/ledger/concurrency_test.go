@@ -56,7 +56,7 @@ func TestApply_SameEventsInOppositeOrders(t *testing.T) {
 }
 
 // A storm of workers whose batches overlap in one thing each time: events, movements
-// (told by events of their own), or accounts alone.
+// (told by events of their own), accounts alone, or events that make states.
 func TestApply_StormHasNoDeadlock(t *testing.T) {
 	t.Parallel()
 	const workers, rounds, size = 6, 15, 120
@@ -68,6 +68,14 @@ func TestApply_StormHasNoDeadlock(t *testing.T) {
 			return fmt.Sprintf("evt_%d_%d_%d", worker, round, n), fmt.Sprintf("acc_%d", n%50), fmt.Sprintf("m%d_%d", round, n)
 		},
 		"accounts": func(worker, round, n int) (string, string, string) {
+			id := fmt.Sprintf("evt_%d_%d_%d", worker, round, n)
+			return id, fmt.Sprintf("acc_%d", n), id
+		},
+		// One event in 20 reaches all workers, and each state is told of by several events.
+		"states": func(worker, round, n int) (string, string, string) {
+			if n%20 == 0 {
+				worker = 0
+			}
 			id := fmt.Sprintf("evt_%d_%d_%d", worker, round, n)
 			return id, fmt.Sprintf("acc_%d", n), id
 		},
@@ -89,7 +97,11 @@ func TestApply_StormHasNoDeadlock(t *testing.T) {
 						batch.Partition = int32(w)
 						for i, n := range random.Perm(2 * size)[:size] {
 							id, account, movement := tell(w, round, n)
-							r := record(start+int64(i), event(t, id, body{Postings: []schema.Posting{pays(account, int64(n+1), movement)}}))
+							fact := body{Postings: []schema.Posting{pays(account, int64(n+1), movement)}}
+							if overlap == "states" {
+								fact.Status = status(fmt.Sprintf("obj_%d_%d", round, n/4), "paid", testNow, n)
+							}
+							r := record(start+int64(i), event(t, id, fact))
 							r.Partition = batch.Partition
 							batch.Records = append(batch.Records, r)
 						}

@@ -96,6 +96,7 @@ func hotCalls(t *testing.T, events []schema.Event) []call {
 		{query: queryLockProgress, args: position},
 		{query: queryKnown, args: []arg{keyArg}},
 		{query: queryConflictsKnown, args: []arg{keyArg}},
+		claimStates(plan.objects()),
 		lockStates(plan.objects(), nil),
 		{query: queryLockEvents, args: []arg{keyArg}},
 		{query: queryUpdateEvents, args: w.eventUpdates(updates)},

@@ -57,6 +57,17 @@ select event_key, body_sha256
   from event_conflicts
  where event_key = any ((select $1::uuid[])::uuid[])`}
 
+// queryClaimStates makes the states ($1 source, $2 object; sorted) that do not exist, so
+// that they are locked before events are: made after them, two transactions that find
+// the same events in two partitions could wait for each other. The lowest rank marks
+// them; the same transaction moves each.
+// Index: payment_states_pkey.
+var queryClaimStates = query{"claim payment states", `
+insert into payment_states (source, object, status, rank, occurred_at, updated_at, event_key, event_id)
+select k.source, k.object, '', -9223372036854775808, '-infinity', now(), '00000000-0000-0000-0000-000000000000', ''
+  from unnest($1::text[], $2::text[]) as k (source, object)
+    on conflict do nothing`}
+
 // queryLockStates locks the objects ($1 source, $2 object; sorted) that exist.
 // Index: payment_states_pkey.
 var queryLockStates = query{"lock payment states", queryStatesNow.sql + `

@@ -132,9 +132,7 @@ func (r *run) wantNoDeadlock(ctx context.Context) error {
 		return fmt.Errorf("count deadlocks: %w", err)
 	}
 	if n > 0 {
-		// Not a violation: a state that two transactions make at once can cost one, which is
-		// tried again. Locks that are unsorted cost many; a test of the ledger counts those.
-		r.log("Postgres broke %d deadlocks", n)
+		r.violate("E2", "Postgres broke %d deadlocks", n)
 	}
 	return nil
 }
