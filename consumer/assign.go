@@ -15,7 +15,7 @@ import (
 )
 
 // confirmAfter is how long the rules look away before they look again at what would be
-// a loss, so that metadata and leaders can settle.
+// a loss or a reset, so that metadata, leaders and coordinators can settle.
 const confirmAfter = 500 * time.Millisecond
 
 var (
@@ -103,8 +103,8 @@ func (s *session) position(ctx context.Context, ids []int32) (map[int32]verdict,
 	}
 }
 
-// positionRound looks once at all partitions without a verdict. What would be a loss
-// is only suspected the first time it is seen.
+// positionRound looks once at all partitions without a verdict. What must be seen twice
+// is only suspected the first time.
 func (s *session) positionRound(ctx context.Context, ids []int32, assignment string, verdicts map[int32]verdict, suspected map[int32]rule) error {
 	look, err := s.look(ctx)
 	if err != nil {

@@ -42,7 +42,7 @@
 //	5 no progress                      database_new if C > log start   log start
 //	6 no commit, F < N                 commit_missing                  N
 //	7 C > N                            progress_behind                 N
-//	8 C < F                            rewind                          C
+//	8 C < F                            rewind, seen twice              C
 //	9 F ≤ C ≤ N, or F = N and no C     nothing: an ordinary crash      C, or N
 //
 // Where Kafka holds another position than the start, or none, it is told, and nothing is

@@ -87,6 +87,48 @@ func TestPosition_ResetBelowTheLogStart(t *testing.T) {
 	b.lawful()
 }
 
+// A coordinator that just took over was seen to answer an older offset for a moment.
+// Nobody reset anything then: no incident, and the log is not read again.
+func TestPosition_StaleCommitSeenOnceIsNoRewind(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 1)
+	b.pay(0, "anna", 4)
+	b.consumed(4)
+	b.pay(0, "anna", 2)
+	b.consumed(6)
+	id := query1[[16]byte](t, b.pool, `select topic_id from consumer_progress`)
+	stale, assigned, told := make(chan struct{}), false, false
+	b.cluster.ControlKey(int16(kmsg.OffsetFetch), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		r := req.(*kmsg.OffsetFetchRequest)
+		b.cluster.KeepControl()
+		own := len(r.Groups) != 1 || len(r.Groups[0].Topics) > 0 // the client's, before the rules ask
+		if assigned = assigned || own; own || !assigned || told {
+			return nil, nil, false
+		}
+		told = true
+		p := kmsg.NewOffsetFetchResponseGroupTopicPartition()
+		p.Offset = 1
+		st := kmsg.NewOffsetFetchResponseGroupTopic()
+		st.Topic, st.TopicID, st.Partitions = b.kafka.Topic, id, append(st.Partitions, p)
+		g := kmsg.NewOffsetFetchResponseGroup()
+		g.Group, g.Topics = r.Groups[0].Group, append(g.Topics, st)
+		resp := req.ResponseKind().(*kmsg.OffsetFetchResponse)
+		resp.Groups = append(resp.Groups, g)
+		close(stale)
+		return resp, nil, true
+	})
+	w := b.start()
+	<-stale
+	b.pay(0, "anna", 1)
+	b.hasBalance("anna", 7)
+	b.isCommitted(0, 7)
+	b.hasIncidents(0)
+	if got := w.records("duplicate"); got != 0 {
+		t.Errorf("duplicates: got %v, want none", got)
+	}
+	b.lawful()
+}
+
 // Offsets that expired while nobody was there, and a group of another name, both leave
 // Kafka without a position. Postgres has one: nothing is read again, nothing is skipped.
 func TestPosition_WithoutACommitPostgresDecides(t *testing.T) {

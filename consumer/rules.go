@@ -42,9 +42,12 @@ var ruleNames = map[rule]string{
 
 func (r rule) String() string { return ruleNames[r] }
 
-// mustBeSeenTwice says that the rule reports lost records: one look at stale metadata
-// must not do that.
-func (r rule) mustBeSeenTwice() bool { return r == ruleTruncated || r == ruleExpired }
+// mustBeSeenTwice says that one look is not enough: stale metadata must not report lost
+// records, nor a coordinator that just took over, and answers an older offset for a
+// moment, a reset that nobody made.
+func (r rule) mustBeSeenTwice() bool {
+	return r == ruleTruncated || r == ruleExpired || r == ruleRewind
+}
 
 // OtherClusterError says that the database holds positions of another Kafka cluster:
 // one of the two is not the one meant, and applying would mix their money.
