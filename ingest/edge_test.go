@@ -102,6 +102,8 @@ func TestReceive_RawRequests(t *testing.T) {
 		"signature in a trailer":    {head + "Trailer: X-Signature\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX-Signature: 00\r\n\r\n", 400, nil},
 		"method override":           {"GET /webhooks/acme HTTP/1.1\r\nHost: x\r\nX-HTTP-Method-Override: POST\r\n\r\n", 405, nil},
 		"absolute target":           {"POST http://x/webhooks/nobody HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", 404, nil},
+		"header within 16 KiB":      {head + "X-Large: " + strings.Repeat("x", 15<<10) + "\r\n\r\n", 400, nil},
+		"header over 16 KiB":        {head + "X-Large: " + strings.Repeat("x", 16<<10) + "\r\n\r\n", 431, nil},
 		"huge header":               {head + "X-Large: " + strings.Repeat("x", 64<<10) + "\r\n\r\n", 431, nil},
 		"encoded path":              {"POST /webhooks/%61cme HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", 404, nil},
 	} {
@@ -124,7 +126,7 @@ func TestReceive_RawRequests(t *testing.T) {
 func TestServer_HasTimeouts(t *testing.T) {
 	t.Parallel()
 	h := setup(t, options{}).server.http
-	if h.ReadHeaderTimeout != 5*time.Second || h.ReadTimeout != 15*time.Second || h.IdleTimeout != time.Minute || h.MaxHeaderBytes != 16<<10 ||
+	if h.ReadHeaderTimeout != 5*time.Second || h.ReadTimeout != 15*time.Second || h.IdleTimeout != time.Minute || h.MaxHeaderBytes != 12<<10 ||
 		h.WriteTimeout < h.ReadTimeout+time.Second {
 		t.Errorf("got %+v", h)
 	}

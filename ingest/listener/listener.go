@@ -14,7 +14,9 @@ import (
 const (
 	readHeaderTimeout = 5 * time.Second
 	idleTimeout       = 60 * time.Second
-	maxHeaderBytes    = 16 << 10
+	// maxHeaderBytes bounds the request line and headers at 16 KiB: net/http reads 4 KiB
+	// more than it is told.
+	maxHeaderBytes = 16<<10 - 4<<10
 	// writeSpare is what an answer may take to be written.
 	writeSpare = 10 * time.Second
 )

@@ -153,7 +153,7 @@ func TestServer_BoundsConnectionsAndTime(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(c *Config) { c.MaxConnections = 2 })
 	h := b.server.http
-	if h.ReadHeaderTimeout != 5*time.Second || h.ReadTimeout != readTimeout || h.IdleTimeout != time.Minute || h.MaxHeaderBytes != 16<<10 ||
+	if h.ReadHeaderTimeout != 5*time.Second || h.ReadTimeout != readTimeout || h.IdleTimeout != time.Minute || h.MaxHeaderBytes != 12<<10 ||
 		h.WriteTimeout < h.ReadTimeout+b.server.config.AnswerTimeout {
 		t.Errorf("got %+v", h)
 	}

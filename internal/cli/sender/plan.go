@@ -93,7 +93,7 @@ func newEvent(source *provider.Source, o *Options, i int) (event, error) {
 		d, err = source.Compose(fact)
 	}
 	if err != nil {
-		return event{}, err
+		return event{}, fmt.Errorf("%w: `hookledger sources events %s` lists what its events can say, and --currencies chooses the currency", err, source.Name())
 	}
 	// Where an ID is made of fields, it is not the fact's.
 	items, err := source.Identify(d)

@@ -1,7 +1,13 @@
 package sender
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -98,5 +104,50 @@ func play(t *testing.T, d *source.Definition) {
 	}
 	if p := meaning.Postings[0]; p.Account != e.fact.Account || p.Amount != e.fact.Amount || p.Currency != e.fact.Currency {
 		t.Errorf("got %+v, want %+v", p, e.fact)
+	}
+}
+
+// What cannot be sent is refused with what to do next, before anything is posted.
+func TestSend_SaysWhyItCannot(t *testing.T) {
+	t.Parallel()
+	empty := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(empty, []byte("\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		provider string
+		config   func(*provider.Config)
+		wants    []string
+	}{
+		{"robokassa", nil, []string{"EUR", "--currencies", "sources events played"}},
+		{"gocardless", nil, []string{"sources events played"}},
+		{"paypal", func(c *provider.Config) { c.Secrets, c.Signature.WebhookID = nil, "w" }, []string{"sources check --source played"}},
+		{"stripe", func(c *provider.Config) { c.Secrets = []provider.SecretConfig{{Env: "HOOKLEDGER_TEST_IS_NOT_SET"}} },
+			[]string{"HOOKLEDGER_TEST_IS_NOT_SET", "set it"}},
+		{"stripe", func(c *provider.Config) { c.Secrets = []provider.SecretConfig{{File: empty}} }, []string{empty, "is empty"}},
+	} {
+		config := provider.Config{Name: "played", Provider: c.provider, Account: []string{"account"}, Secrets: []provider.SecretConfig{{ID: "a", Value: secret}}}
+		if c.config != nil {
+			c.config(&config)
+		}
+		s, err := provider.New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var posted atomic.Int64
+		r := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { posted.Add(1) }))
+		t.Cleanup(r.Close)
+		o := options(r.URL)
+		o.Currencies = []string{"EUR"}
+		_, err = Send(t.Context(), s, o, "")
+		if posted.Load() != 0 || err == nil {
+			t.Errorf("%s: %d deliveries were posted, %v", c.provider, posted.Load(), err)
+			continue
+		}
+		for _, want := range c.wants {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: want %q in: %v", c.provider, want, err)
+			}
+		}
 	}
 }

@@ -2,6 +2,7 @@ package sender
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -29,12 +30,22 @@ func secretOf(source *provider.Source, now time.Time) (provider.Secret, error) {
 	}
 	secret, err := readSecret(*chosen)
 	if err == nil && secret == "" {
-		err = fmt.Errorf("it is empty")
+		err = errEmpty(*chosen)
 	}
 	if err != nil {
 		return "", fmt.Errorf("read secret of source %s: %w", source.Name(), err)
 	}
 	return secret, nil
+}
+
+func errEmpty(c provider.SecretConfig) error {
+	switch {
+	case c.Env != "":
+		return fmt.Errorf("environment variable %s is not set or empty: set it as the receiver has it", c.Env)
+	case c.File != "":
+		return fmt.Errorf("file %s is empty: it holds what the receiver has", c.File)
+	}
+	return errors.New("it is empty")
 }
 
 func readSecret(c provider.SecretConfig) (provider.Secret, error) {

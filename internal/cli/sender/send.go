@@ -173,7 +173,7 @@ func (r *run) attempt(e event) (answered, error) {
 		Method: e.delivery.Method, Query: e.delivery.Query, Header: e.delivery.Header, Body: e.delivery.Body, At: t0,
 	})
 	if err != nil {
-		return answered{}, err
+		return answered{}, fmt.Errorf("%w: `hookledger sources check --source %s` checks a delivery that was captured", err, r.source.Name())
 	}
 	req, err := newRequest(r.url, signed)
 	if err != nil {
