@@ -180,6 +180,7 @@ need-test-tools:
 	need prometheus prometheus; \
 	need python3 python3-venv; \
 	need psql postgresql-client; \
+	need ps procps; \
 	if [ '$(RACE)' = 1 ]; then \
 		command -v gcc >/dev/null || command -v clang >/dev/null || command -v cc >/dev/null || { \
 			echo "the race detector needs a C compiler: install the Debian packages gcc and libc6-dev, or say RACE=0"; missing=1; }; \

@@ -100,7 +100,11 @@ type LagReader struct {
 // Read returns the lag now. Rates are measured since before, or for ratePause if that is
 // nil and anything is behind.
 func (r *LagReader) Read(ctx context.Context, before *Lag) (Lag, error) {
-	lag, err := r.look(ctx)
+	var lag Lag
+	err := broker.Patiently(ctx, func() (err error) {
+		lag, err = r.look(ctx)
+		return err
+	})
 	if err != nil {
 		return Lag{}, err
 	}

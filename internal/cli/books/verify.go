@@ -93,7 +93,11 @@ func runVerify(c *cobra.Command, a *app.App, f verifyFlags) error {
 	opts.CheckSignature = newSignatures(cfg).check
 	opts.SourceKey = sourceKeys(cfg)
 	opts.Meaning = todaysMeaning(cfg)
-	report, err := verify.Run(c.Context(), opts)
+	var report verify.Report
+	err = broker.Patiently(c.Context(), func() (err error) {
+		report, err = verify.Run(c.Context(), opts)
+		return err
+	})
 	progress.Clear()
 	if err != nil {
 		return app.TopicError(err)
