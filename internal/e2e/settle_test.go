@@ -49,6 +49,9 @@ func (s *system) startSampler() {
 		s.tb.Fatal(err)
 	}
 	m := &sampler{s: s, adm: kadm.NewClient(cl), pool: pool, stop: stop}
+	if s.sampler != nil { // it was ended for a while
+		m.all = s.sampler.all
+	}
 	m.done.Go(func() { m.run(ctx) }) // ends with stop
 	s.tb.Cleanup(func() {
 		m.end()
