@@ -117,8 +117,19 @@ func TestEvents_OneLifeFromItsRecordToItsAmendments(t *testing.T) {
 	}
 	// The provider says that the second body is right, so the conflict is none any more.
 	hookledger(operator, "events", "amend", "e2", "--conflict", "c1", "--reason", "x").want(t, app.ExitUsage, "another event")
-	hookledger(operator, "events", "amend", "e1", "--conflict", "c1", "--reason", "confirmed").want(t, app.ExitOK)
-	hookledger(operator, "quarantine", "retry", "c1").want(t, app.ExitOK)
+	dry = jsonOf(t, hookledger(operator, "events", "amend", "e1", "--conflict", "c1", "--dry-run", "--json"), "events-amend")
+	if n := len(jsonOf(t, hookledger(reader, "quarantine", "list", "--conflicts", "--json"), "quarantine-list")["conflicts"].([]any)); n != 1 || dry["conflict_resolved"] != nil {
+		t.Errorf("a dry run leaves %d conflicts, want 1, and says %v is closed", n, dry["conflict_resolved"])
+	}
+	done = jsonOf(t, hookledger(operator, "events", "amend", "e1", "--conflict", "c1", "--reason", "confirmed", "--json"), "events-amend")
+	if n := len(jsonOf(t, hookledger(reader, "quarantine", "list", "--conflicts", "--json"), "quarantine-list")["conflicts"].([]any)); n != 0 || done["conflict_resolved"] != "c1" {
+		t.Errorf("%d conflicts are open, want none, and %v is closed, want c1", n, done["conflict_resolved"])
+	}
+	again = hookledger(operator, "events", "amend", "e1", "--conflict", "c1", "--reason", "confirmed")
+	again.want(t, app.ExitOK)
+	if !strings.Contains(again.stdout, "nothing to mend") || !strings.Contains(again.stdout, "conflict c1 is closed") {
+		t.Errorf("again: got %q", again.stdout)
+	}
 	if a, b := s.balance("alice"), s.balance("bob"); a != 20 || b != 150 {
 		t.Errorf("balances: got %d and %d, want 20 and 150", a, b)
 	}

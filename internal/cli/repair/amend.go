@@ -15,6 +15,7 @@ import (
 	"hookledger/internal/cli/books"
 	"hookledger/internal/cli/console"
 	"hookledger/internal/config"
+	"hookledger/internal/ledger"
 	"hookledger/internal/ledger/amend"
 	"hookledger/internal/ops"
 	"hookledger/schema"
@@ -33,6 +34,8 @@ type amendAnswer struct {
 	Moves   []amendedMove `json:"moves"`
 	// SameEffect counts postings that another event has told of.
 	SameEffect int `json:"same_effect"`
+	// Resolved is the number of the conflict that is closed by it, null if none is.
+	Resolved *string `json:"conflict_resolved"`
 }
 
 // amendEntry is an entry of an amendment; opposite ones take back what stood.
@@ -65,7 +68,8 @@ func Amend(a *app.App) *cobra.Command {
 		Long: `Mend money that an event moved wrongly: one transaction adds the opposites of what stands
 and the postings of what the event means today, by its record in the topic and today's
 configuration. --reverse adds the opposites alone. --conflict c7 takes the bytes of that
-conflict instead: the provider sent the event again, and the second one is right.
+conflict instead, and closes it: the provider sent the event again, and the second one is
+right.
 
 --dry-run does the same and rolls it back: look at the money first. Amendments are in
 Postgres alone, the topic cannot heal them. Needs the rights of hookledger_operator, and
@@ -110,7 +114,13 @@ in Kafka to read the topic.`,
 				return app.RightsError(err)
 			}
 			out := newAmendAnswer(&r, &done)
-			return a.Print("events-amend", out, func(w io.Writer) error { return out.print(w) })
+			var open error
+			if conflict != "" && !dryRun {
+				if open = closeConflict(c.Context(), cfg, pool, conflict, signed); open == nil {
+					out.Resolved = &conflict
+				}
+			}
+			return errors.Join(a.Print("events-amend", out, func(w io.Writer) error { return out.print(w) }), open)
 		},
 	}
 	signed.Flags(c)
@@ -198,6 +208,26 @@ func conflictEvent(ctx context.Context, pool *pgxpool.Pool, number string) (sche
 	return ev, place, err
 }
 
+// closeConflict decides anew about a conflict whose event means now what it says.
+func closeConflict(ctx context.Context, cfg *config.Loaded, pool *pgxpool.Pool, number string, signed app.Signed) error {
+	numbers, err := parseHeld([]string{number})
+	if err != nil {
+		return err
+	}
+	mapper, err := today(cfg, true)
+	if err != nil {
+		return err
+	}
+	done, err := ledger.New(pool, mapper, ledger.Options{}).Retry(ctx, numbers[0], ledger.Decision{By: signed.By, Reason: signed.Reason})
+	if err == nil && done.Stays {
+		err = errors.New(done.Detail)
+	}
+	if err != nil && !errors.Is(err, ledger.ErrResolvedBefore) {
+		return fmt.Errorf("the money stands, but the conflict is still open: %w: run `hookledger quarantine retry %s`", err, number)
+	}
+	return nil
+}
+
 func newAmendAnswer(r *amend.Request, done *amend.Amendment) amendAnswer {
 	out := amendAnswer{AmendmentID: filled(done.ID), Source: r.Source, EventID: r.EventID, Kind: "amend", DryRun: r.DryRun,
 		Entries: []amendEntry{}, Moves: []amendedMove{}, SameEffect: done.SameEffect}
@@ -216,6 +246,11 @@ func newAmendAnswer(r *amend.Request, done *amend.Amendment) amendAnswer {
 func (o *amendAnswer) print(w io.Writer) error {
 	if o.SameEffect > 0 {
 		if _, err := fmt.Fprintf(w, "%d of its postings are on record under another event, with equal money: they stay there\n", o.SameEffect); err != nil {
+			return err
+		}
+	}
+	if o.Resolved != nil {
+		if _, err := fmt.Fprintf(w, "conflict %s is closed\n", *o.Resolved); err != nil {
 			return err
 		}
 	}
