@@ -134,7 +134,11 @@ says what to try next.`,
 
 // wrapArgs makes wrong arguments errors of usage, in every command.
 func wrapArgs(c *cobra.Command) {
-	if check := c.Args; check != nil && c.HasParent() {
+	check := c.Args
+	if check == nil {
+		check = cobra.ArbitraryArgs
+	}
+	if c.HasParent() {
 		c.Args = func(c *cobra.Command, args []string) error {
 			if err := check(c, args); err != nil {
 				if c.HasSubCommands() && len(args) > 0 {
@@ -142,12 +146,26 @@ func wrapArgs(c *cobra.Command) {
 				}
 				return app.Usage(fmt.Errorf("%w: see `%s --help`", err, c.CommandPath()))
 			}
-			return nil
+			return refuseEmpty(c)
 		}
 	}
 	for _, child := range c.Commands() {
 		wrapArgs(child)
 	}
+}
+
+// selections are the flags without which a command takes more.
+var selections = []string{"account", "at", "conflict", "currency", "from-time", "object", "outcome", "severity", "since", "source", "to-time", "type", "until", "with-reason"}
+
+// refuseEmpty refuses a selection that is empty, as an unset variable of a shell leaves
+// it: it would select everything, and who wrote it meant one thing.
+func refuseEmpty(c *cobra.Command) error {
+	for _, name := range selections {
+		if f := c.Flags().Lookup(name); f != nil && f.Changed && f.Value.Type() == "string" && f.Value.String() == "" {
+			return app.Usage(fmt.Errorf("--%s is empty: give it a value, or leave it out", name))
+		}
+	}
+	return nil
 }
 
 // unknownCommand names the nearest command.

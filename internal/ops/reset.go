@@ -89,9 +89,10 @@ func PlanReset(ctx context.Context, cl *kgo.Client, group, topic string, target 
 }
 
 // OffsetsAt returns, for each partition of topic, the offset of the first record received
-// at or after t, or the end of the log.
+// at or after t, or the end of the log. No record is older than 1970, and to Kafka a
+// negative time is the name of an end of the log.
 func OffsetsAt(ctx context.Context, cl *kgo.Client, topic string, t time.Time) (map[int32]int64, error) {
-	listed, err := kadm.NewClient(cl).ListOffsetsAfterMilli(ctx, t.UnixMilli(), topic)
+	listed, err := kadm.NewClient(cl).ListOffsetsAfterMilli(ctx, max(t.UnixMilli(), 0), topic)
 	if err == nil {
 		err = listed.Error()
 	}

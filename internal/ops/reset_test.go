@@ -57,7 +57,8 @@ func TestReset_MovesWhatThePlanSays(t *testing.T) {
 		{"first ever, by offset", ops.Target{Offset: &seven}, -1, []ops.Move{{0, -1, 7, 3}, {1, -1, 7, 3}}},
 		{"earliest", ops.Target{Earliest: true}, -1, []ops.Move{{0, 7, 0, 10}, {1, 7, 0, 10}}},
 		{"time", ops.Target{Time: begin.Add(4 * time.Second)}, -1, []ops.Move{{0, 0, 4, 6}, {1, 0, 4, 6}}},
-		{"later than all", ops.Target{Time: begin.Add(time.Hour)}, 1, []ops.Move{{1, 4, 10, 0}}},
+		{"a millisecond before 1970", ops.Target{Time: time.UnixMilli(-1)}, 1, []ops.Move{{1, 4, 0, 10}}},
+		{"later than all", ops.Target{Time: begin.Add(time.Hour)}, 1, []ops.Move{{1, 0, 10, 0}}},
 		{"beyond the end", ops.Target{Offset: &beyond}, 0, []ops.Move{{0, 4, 10, 0}}},
 	} {
 		moves, err := ops.PlanReset(ctx, cl, group, topic, c.target, c.partition)

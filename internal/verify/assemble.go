@@ -54,7 +54,7 @@ func (r *run) checks() []Check {
 			fmt.Sprintf("%d accounts, %d entries", t.accounts, t.entries), r.about(t.balances, "accounts show", "verify")),
 		t.unfounded.check(CheckEntries, "entries without an applied event, a payment or an amendment", compared, r.about(t.unfounded, "events show", "accounts list")),
 		moneyless.check(CheckEvents, "applied events, payments or amendments without their entries",
-			fmt.Sprintf("%d events and what else moves money", max(t.events, acc.records)), r.about(moneyless, "events show", "events list")),
+			fmt.Sprintf("%d events and what else moves money", max(t.events, acc.records)), r.about(moneyless, "events show", "accounts list")),
 		t.amounts.check(CheckAmounts, "entries with an amount or a currency that no event may have", compared, r.about(t.amounts, "events show", "accounts list")),
 		r.meanings.wrong.check(CheckMeaning, "applied events whose entries are not what the event was recorded to mean",
 			compared, r.about(r.meanings.wrong, "events show", "events list")),
@@ -75,7 +75,7 @@ func (r *run) historyChecks() []Check {
 		return nil
 	}
 	return []Check{r.missing.lost.check(CheckAcknowledged, "acknowledged deliveries whose event is neither in the topic nor on record; the provider's listing has it: fill it in",
-		fmt.Sprintf("%d acknowledged deliveries of %d events", r.acks.lines, r.missing.events), r.about(r.missing.lost, "events show", "incidents list --open"))}
+		fmt.Sprintf("%d acknowledged deliveries of %d events", r.acks.lines, r.missing.events), r.command("events import FILE --source SOURCE --dry-run"))}
 }
 
 // matter is something open that a person can close.
@@ -113,7 +113,7 @@ func (r *run) notes() []Note {
 	if n := r.missing.forgotten; n > 0 {
 		notes = append(notes, Note{"acknowledged_forgotten", fmt.Sprintf("%d acknowledged events are older than the memory of events and have no entry: ignored then, as far as can be told", n), ""})
 	}
-	return slices.Concat(notes, r.missingTopic(), r.waiting(), r.deletedMeanwhile(), r.marks())
+	return slices.Concat(notes, r.missingTopic(), r.strangeGroup(), r.waiting(), r.deletedMeanwhile(), r.marks())
 }
 
 // rewind words the repair of records that are nowhere on record: going back is
@@ -164,6 +164,13 @@ func (r *run) waiting() []Note {
 		return nil
 	}
 	return []Note{{"waiting", fmt.Sprintf("%d records are above the committed offsets: the workers have yet to settle them", n), r.command("lag")}}
+}
+
+func (r *run) strangeGroup() []Note {
+	if !r.strange {
+		return nil
+	}
+	return []Note{{"group", "group " + r.opts.Group + " committed nothing of what workers applied, so no record was judged: is kafka.group that of the workers, or did its offsets expire?", r.command("lag")}}
 }
 
 func (r *run) missingTopic() []Note {

@@ -61,7 +61,8 @@ func offsetsAt(ctx context.Context, cl *kgo.Client, topic string, at time.Time) 
 	if at.IsZero() {
 		return nil, nil
 	}
-	offsets, err := kadm.NewClient(cl).ListOffsetsAfterMilli(ctx, at.UnixMilli(), topic)
+	// Before 1970 nothing was received; to Kafka such a time names an end of the log.
+	offsets, err := kadm.NewClient(cl).ListOffsetsAfterMilli(ctx, max(at.UnixMilli(), 0), topic)
 	if err == nil {
 		err = offsets.Error()
 	}

@@ -10,23 +10,26 @@ import (
 )
 
 // judgePositions compares committed offsets, progress and the log. Progress is read
-// after the committed offsets, so it may be ahead of them and never behind.
-func judgePositions(ctx context.Context, opts Options, cl *kgo.Client, pos positions) (finding, error) {
-	var f finding
+// after the committed offsets, so it may be ahead of them and never behind. It also
+// says whether the group committed nothing of what workers applied: then it is another
+// group, or its offsets expired.
+func judgePositions(ctx context.Context, opts Options, cl *kgo.Client, pos positions) (f finding, strange bool, err error) {
 	next, err := readProgress(ctx, opts, pos, &f)
 	if err != nil {
-		return f, err
+		return f, false, err
 	}
 	if len(pos.parts) == 0 {
-		return f, nil
+		return f, false, nil
 	}
 	// Progress may also be ahead of the log's end as it was read; only the end of
 	// now can say that it is beyond it.
 	ends, err := kadm.NewClient(cl).ListEndOffsets(ctx, opts.Topic)
 	if err != nil {
-		return f, fmt.Errorf("read log ends of topic %s: %w", opts.Topic, err)
+		return f, false, fmt.Errorf("read log ends of topic %s: %w", opts.Topic, err)
 	}
+	strange = len(next) > 0
 	for _, at := range pos.parts {
+		strange = strange && at.committed < 0
 		name := fmt.Sprintf("%s/%d", opts.Topic, at.partition)
 		say := func(format string, args ...any) {
 			f.add(name, name+": "+fmt.Sprintf(format, args...))
@@ -51,7 +54,7 @@ func judgePositions(ctx context.Context, opts Options, cl *kgo.Client, pos posit
 			say("records %d to %d were deleted before they were applied", n, at.start-1)
 		}
 	}
-	return f, nil
+	return f, strange, nil
 }
 
 // readProgress returns the next offset of each partition of this very topic. Rows

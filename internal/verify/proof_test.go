@@ -236,7 +236,8 @@ func TestRun_AcknowledgedDeliveriesAreThere(t *testing.T) {
 		}
 	})
 	if got := broken(rep); !slices.Equal(got, []string{verify.CheckAcknowledged}) || !strings.Contains(check(rep, verify.CheckAcknowledged).Found, "1 acknowledged deliveries") ||
-		!strings.Contains(check(rep, verify.CheckAcknowledged).Found, "stripe/evt_lost acknowledged at ") {
+		!strings.Contains(check(rep, verify.CheckAcknowledged).Found, "stripe/evt_lost acknowledged at ") ||
+		!strings.Contains(check(rep, verify.CheckAcknowledged).Next, "events import FILE") {
 		t.Errorf("got %s", show(rep))
 	}
 	// Out of the range of time, nobody asks for it.

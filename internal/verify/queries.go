@@ -79,7 +79,7 @@ limit $1`
 // stand for an event whose row was forgotten. A payment is behind an entry only if the
 // entry is one of its two legs. An entry of an amendment needs its row, which says why.
 const sqlUnfounded = `
-select count(*) over (), coalesce(l.event_id, l.entry_id::text), format('entry %s of %s', l.entry_id,
+select count(*) over (), coalesce(l.event_id, ''), format('entry %s of %s', l.entry_id,
 	coalesce(l.source || '/' || l.event_id, 'payment ' || l.payment_id, 'amendment ' || l.amendment_id, 'nothing'))
 from ledger_entries l
 where l.entry_id > $3
@@ -109,7 +109,7 @@ from (
 	where e.outcome = 'applied'
 		and not exists (select from ledger_entries l where l.event_key = e.event_key)
 	union all
-	select p.payment_id::text, format('payment %s: %s of 2 entries', p.payment_id, count(l.payment_id))
+	select '', format('payment %s from %s to %s: %s of 2 entries', p.payment_id, p.from_account, p.to_account, count(l.payment_id))
 	from payments p left join ledger_entries l on l.payment_id = p.payment_id
 	group by p.payment_id
 	having count(l.payment_id) <> 2 or sum(l.amount) <> 0
@@ -122,7 +122,7 @@ order by words
 limit $1`
 
 const sqlAmounts = `
-select count(*) over (), coalesce(event_id, entry_id::text), format('entry %s: %s %s', entry_id, amount, currency)
+select count(*) over (), coalesce(event_id, ''), format('entry %s: %s %s', entry_id, amount, currency)
 from ledger_entries
 where entry_id > $3 and (amount = 0 or amount not between -$2::bigint and $2::bigint or currency !~ '^[A-Z][A-Z0-9]{2,7}$')
 order by entry_id

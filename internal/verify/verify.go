@@ -101,6 +101,7 @@ type run struct {
 	meanings meanings
 	missing  missing
 	progress finding
+	strange  bool // the group committed nothing of what workers applied
 	next     *Mark
 }
 
@@ -145,7 +146,7 @@ func (r *run) prove(ctx context.Context) (err error) {
 	if r.missing, err = r.acks.settle(ctx, r.opts); err != nil {
 		return err
 	}
-	if r.progress, err = judgePositions(ctx, r.opts, r.cl, r.pos); err != nil {
+	if r.progress, r.strange, err = judgePositions(ctx, r.opts, r.cl, r.pos); err != nil {
 		return err
 	}
 	return r.advance(ctx)

@@ -84,7 +84,7 @@ func scanAccount(row pgx.CollectableRow) (account, error) {
 
 func printAccounts(w io.Writer, accounts []account) error {
 	if len(accounts) == 0 {
-		_, err := fmt.Fprintln(w, "no accounts yet: an account begins with its first entry")
+		_, err := fmt.Fprintln(w, "no accounts: an account begins with its first entry")
 		return err
 	}
 	t := console.NewTable("account", "balance>", "entries>", "changed")

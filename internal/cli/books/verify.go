@@ -59,7 +59,7 @@ run verify without it once a day. See go doc hookledger/internal/verify.`,
 	flags.StringVar(&f.to, "to-time", "", "judge records received before this time (RFC 3339)")
 	flags.BoolVar(&f.incremental, "incremental", false, "prove what came since the last run, as the mark remembers it")
 	flags.StringVar(&f.mark, "mark", defaultMark, "file of the mark, with --incremental")
-	flags.StringArrayVar(&f.histories, "history", nil, "a history of acknowledged deliveries, as of `send --history`; may be repeated")
+	flags.StringArrayVar(&f.histories, "history", nil, "a `file` of acknowledged deliveries, as send --history writes it; may be repeated")
 	flags.BoolVar(&f.strict, "strict", false, "fail on quarantine, conflicts and warnings that wait for a person, too")
 	return c
 }
