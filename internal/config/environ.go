@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"os"
 	"reflect"
 	"regexp"
 	"strings"
@@ -146,6 +145,3 @@ func lookup(environ []string, name string) string {
 	}
 	return found
 }
-
-// Environ is the environment of this process.
-func Environ() []string { return os.Environ() }

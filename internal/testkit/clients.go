@@ -3,7 +3,6 @@ package testkit
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
@@ -22,16 +21,6 @@ func Python(tb testing.TB) string {
 		tb.Fatal("this test needs the Python client in .cache/python: run `make test`, or `make python` to fetch it alone")
 	}
 	return filepath.Join(venv, "bin", "python")
-}
-
-// Kcat returns the path of kcat, a command-line client built on librdkafka.
-func Kcat(tb testing.TB) string {
-	tb.Helper()
-	path, err := exec.LookPath("kcat")
-	if err != nil {
-		tb.Fatalf("this test needs kcat: install the Debian package kcat: %v", err)
-	}
-	return path
 }
 
 var nameCounter atomic.Int64

@@ -79,12 +79,6 @@ func NewStage(tb testing.TB, target, binary string) *Stage {
 	return s
 }
 
-// Target is TargetKafka or TargetKfake.
-func (s *Stage) Target() string { return s.target }
-
-// Binary is the program that runs use unless they name another.
-func (s *Stage) Binary() string { return s.binary }
-
 func (s *Stage) freePort() int {
 	s.tb.Helper()
 	port, err := devstack.FreePort()
