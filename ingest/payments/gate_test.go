@@ -134,16 +134,23 @@ func (g *gate) forward(client, server net.Conn, dropped chan struct{}) {
 		if err != nil {
 			return
 		}
-		body := frame[5:]
+		body, sql := frame[5:], ""
 		switch frame[0] {
 		case 'P':
 			name, rest, _ := bytes.Cut(body, []byte{0})
-			sql, _, _ := bytes.Cut(rest, []byte{0})
-			statements[string(name)] = string(sql)
+			text, _, _ := bytes.Cut(rest, []byte{0})
+			statements[string(name)] = string(text)
+			if len(name) == 0 { // not prepared: its clock starts here, so it is held here
+				sql = string(text)
+			}
 		case 'B':
 			_, rest, _ := bytes.Cut(body, []byte{0})
-			name, _, _ := bytes.Cut(rest, []byte{0})
-			a := g.ask(statements[string(name)])
+			if name, _, _ := bytes.Cut(rest, []byte{0}); len(name) > 0 {
+				sql = statements[string(name)]
+			}
+		}
+		if sql != "" {
+			a := g.ask(sql)
 			if a.hold != nil {
 				<-a.hold
 			}
