@@ -43,7 +43,7 @@ test: need-test-tools kafka python ## Run all tests, against real Kafka and Post
 CORE := ./internal/ledger/... ./ingest/payments ./consumer ./internal/verify
 CORE_SKIP := HundredThousand|TenThousand|DrainsFaster|MemoryUnder|TestKafka_|Benchmark
 define test_core
-go test -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) -skip '$(CORE_SKIP)$(2)' $(ARGS) $(CORE)
+go test -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) -skip '$(CORE_SKIP)' $(ARGS) $(CORE)
 	$(1) go test -timeout $(TEST_TIMEOUT) -run '^TestStory_' $(ARGS) ./internal/e2e
 endef
 
@@ -55,13 +55,9 @@ test-postgres: need-test-tools kafka python ## Run what depends on Postgres on a
 	HOOKLEDGER_TEST_POSTGRES=$(POSTGRES) $(call test_core,HOOKLEDGER_TEST_POSTGRES=$(POSTGRES))
 	HOOKLEDGER_TEST_POSTGRES=$(POSTGRES) go test -timeout $(TEST_TIMEOUT) $(ARGS) ./migrations
 
-# Two tests of the payments door freeze a process and say what its session does meanwhile,
-# which behind a pooler is not its session.
-POOLER_SKIP := |TestCrash_PausedInsideTheWork|TestTakeover_OneOfTwentyWins
-
 .PHONY: test-pooler
 test-pooler: need-test-tools kafka python ## Run what depends on Postgres through PgBouncer, transaction mode (ARGS=)
-	HOOKLEDGER_TEST_POOLER=transaction $(call test_core,HOOKLEDGER_TEST_POOLER=transaction,$(POOLER_SKIP))
+	HOOKLEDGER_TEST_POOLER=transaction $(call test_core,HOOKLEDGER_TEST_POOLER=transaction)
 
 # As many inputs, or so long, for each parser: TIME=5m. Ordinary tests run the corpora.
 TIME ?= 2000x

@@ -284,7 +284,8 @@ func watchLockWaits(t *testing.T, b *bundle) func() int {
 
 func TestTakeover_OneOfTwentyWins(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
+	// So long that nobody is answered 503 for a slow machine.
+	b := setup(t, func(c *Config) { c.ClaimTTL, c.AnswerTimeout = time.Minute, time.Minute })
 	b.fund("shop:1", 1000)
 	for round := range 20 {
 		key, body := fmt.Sprint("k", round), payment("shop:1", "x", 1)
