@@ -199,18 +199,37 @@ var errNoConnection = errors.New("no connection to Postgres")
 // errBusyPool: all connections are taken.
 var errBusyPool = fmt.Errorf("%w: all are taken", errNoConnection)
 
+// maxConnects bounds how often a connection is made anew because its statements met a
+// locked table, see prepare.
+const maxConnects = 3
+
 // acquire takes a connection of the pool, which the caller releases.
 func (d *database) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.patience)
 	defer cancel()
-	conn, err := d.pool.Acquire(ctx)
-	if err == nil {
-		return conn, nil
+	var err error
+	for range maxConnects {
+		var conn *pgxpool.Conn
+		if conn, err = d.pool.Acquire(ctx); err == nil {
+			return conn, nil
+		}
+		if !metLockedTable(err) {
+			break
+		}
+	}
+	if metLockedTable(err) {
+		return nil, fmt.Errorf("%w: %w", errBusyLocks, err)
 	}
 	if ctx.Err() != nil && d.pool.Stat().AcquiredConns() >= d.pool.Config().MaxConns {
 		return nil, errBusyPool
 	}
 	return nil, fmt.Errorf("%w: %w", errNoConnection, err)
+}
+
+// metLockedTable tells whether err, of making a connection, is that of prepare.
+func metLockedTable(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == codeLockNotAvailable
 }
 
 // beginWork starts a trip whose COMMIT waits for the disk, and for the standby.

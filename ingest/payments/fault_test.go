@@ -93,7 +93,8 @@ func TestPost_LockedTableIsNoBusyKey(t *testing.T) {
 	for _, table := range []string{"idempotency_keys", "payments", "ledger_entries", "accounts"} {
 		t.Run(table, func(t *testing.T) {
 			t.Parallel()
-			b := setup(t, func(c *Config) { c.ClaimTTL = 3 * time.Second })
+			// So long that no statement is ended for a slow machine.
+			b := setup(t, func(c *Config) { c.ClaimTTL, c.AnswerTimeout = time.Minute, time.Minute })
 			b.fund("shop:1", 100)
 			abandon(t, b, "stale", payment("shop:1", "x", 1), "1 hour")
 			for _, key := range []string{"new", "stale"} {
