@@ -15,7 +15,7 @@ const pollEvery = 20 * time.Millisecond
 func Eventually(tb testing.TB, within time.Duration, check func() error) {
 	tb.Helper()
 	if err := eventually(within, check); err != nil {
-		tb.Fatal(err)
+		tb.Fatalf("%v", err)
 	}
 }
 

@@ -39,8 +39,8 @@ func (r *run) gather(ctx context.Context, before *checker.Tables) (checker.World
 	if w.Group, err = checker.ReadGroupByPython(ctx, r.stage.python, r.stage.brokers.bootstrap(""), r.group, r.topic); err != nil {
 		return w, err
 	}
-	if len(w.Records) == 0 || len(w.Tables.Events) == 0 {
-		return w, fmt.Errorf("nothing to judge: %d records, %d deliveries, %d events", len(w.Records), len(w.History), len(w.Tables.Events))
+	if len(w.Records) == 0 || len(w.Tables.Entries) == 0 { // events may be forgotten
+		return w, fmt.Errorf("nothing to judge: %d records, %d deliveries, %d entries", len(w.Records), len(w.History), len(w.Tables.Entries))
 	}
 	for _, secret := range r.secrets {
 		w.Secrets = append(w.Secrets, secret)
