@@ -270,6 +270,23 @@ func TestProduce_BrokerAwayBoundsMemoryAndRecovers(t *testing.T) {
 	b.untilAccepted(5 * time.Second)
 }
 
+// Nobody sends, so no delivery tells that the broker is away: it is asked.
+func TestReady_TellsOfABrokerThatIsAwayWhileNothingComesIn(t *testing.T) {
+	t.Parallel()
+	w := &wire{}
+	b := setup(t, options{kafka: []kgo.Opt{kgo.Dialer(w.dial)}})
+	testkit.Eventually(t, time.Minute, b.server.Ready)
+	w.away()
+	testkit.Eventually(t, time.Minute, func() error {
+		if b.server.Ready() == nil {
+			return errors.New("ready with the broker away")
+		}
+		return nil
+	})
+	w.back()
+	testkit.Eventually(t, time.Minute, b.server.Ready)
+}
+
 // A broker that accepts connections and says nothing is the worst kind of away.
 func TestProduce_SilentBrokerRecovers(t *testing.T) {
 	t.Parallel()

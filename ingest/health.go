@@ -21,10 +21,17 @@ const (
 	// rest is how long after a failure an answer of the broker makes us ready again. A
 	// broker may answer and yet not store, for want of replicas.
 	rest = 2 * time.Second
+	// idleAfter is how long no record was acknowledged until the broker is asked although
+	// the circuit is closed: nothing comes in then that would tell.
+	idleAfter = 2 * time.Second
+	// silentAfter is how many such questions in a row, of two seconds at most, must fail
+	// until we are not ready.
+	silentAfter = 3
 )
 
 var (
 	errCircuitOpen = errors.New("the broker does not acknowledge records")
+	errSilent      = errors.New("the broker does not answer")
 	errTopicGone   = errors.New("the topic was deleted: create it with `hookledger topics apply`")
 )
 
@@ -44,6 +51,10 @@ type health struct {
 	// topicGone says that the topic which the client knows is there no more. The client
 	// does not look for another of that name by itself (kgo v1.22.3).
 	topicGone bool
+	// lastWorked is when a record was acknowledged, or an idle broker answered, last;
+	// unanswered how many questions to an idle one failed since.
+	lastWorked time.Time
+	unanswered int
 }
 
 func newHealth(now func() time.Time, topic string) *health {
@@ -109,6 +120,7 @@ func (h *health) allowAll(records []*kgo.Record) bool {
 func (h *health) worked(r *kgo.Record) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.lastWorked, h.unanswered = h.now(), 0
 	h.whole.worked()
 	h.part(r.Partition).worked()
 }
@@ -133,6 +145,7 @@ func (h *health) answered() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.whole.trial = h.whole.open && h.now().Sub(h.whole.lastFailed) >= rest
+	h.unanswered = 0
 }
 
 // lost says that the broker does not know the topic.
@@ -161,6 +174,23 @@ func (h *health) isOpen() bool {
 	return h.whole.open
 }
 
+func (h *health) isIdle() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.whole.open && h.now().Sub(h.lastWorked) >= idleAfter
+}
+
+// asked says whether an idle broker answered.
+func (h *health) asked(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err != nil {
+		h.unanswered++
+		return
+	}
+	h.lastWorked, h.unanswered = h.now(), 0
+}
+
 // openParts is the number of partitions into which nothing is stored.
 func (h *health) openParts() int {
 	h.mu.Lock()
@@ -183,12 +213,14 @@ func (h *health) ready() error {
 		return errTopicGone
 	case h.whole.open && !h.whole.trial:
 		return errCircuitOpen
+	case h.unanswered >= silentAfter:
+		return errSilent
 	}
 	return nil
 }
 
-// watch asks the broker while the circuit is open, and looks for a topic that is gone,
-// until ctx ends.
+// watch asks the broker while the circuit is open or nothing comes in, and looks for a
+// topic that is gone, until ctx ends.
 func (h *health) watch(ctx context.Context, ask, look func(context.Context) error) {
 	tick := time.NewTicker(askEvery)
 	defer tick.Stop()
@@ -202,8 +234,13 @@ func (h *health) watch(ctx context.Context, ask, look func(context.Context) erro
 		if h.isLost() && look(asking) == nil {
 			h.found()
 		}
-		if h.isOpen() && ask(asking) == nil {
-			h.answered()
+		switch {
+		case h.isOpen():
+			if ask(asking) == nil {
+				h.answered()
+			}
+		case h.isIdle():
+			h.asked(ask(asking))
 		}
 		cancel()
 	}
