@@ -58,6 +58,8 @@ func (r *run) checks() []Check {
 		t.amounts.check(CheckAmounts, "entries with an amount or a currency that no event may have", compared, r.about(t.amounts, "events show", "accounts list")),
 		r.meanings.wrong.check(CheckMeaning, "applied events whose entries are not what the event was recorded to mean",
 			compared, r.about(r.meanings.wrong, "events show", "events list")),
+		r.meanings.keys.check(CheckEffectKeys, "entries whose effect key is not that of their movement: what keeps it from being paid again was changed",
+			compared, r.about(r.meanings.keys, "events show", "accounts list")),
 		acc.unaccounted.check(CheckRecords, "records below the committed offset are nowhere on record",
 			fmt.Sprintf("%d records below the committed offsets", acc.records), r.rewind(acc.rewindTo)),
 		hashes.check(CheckHashes, "stored hashes or bytes differ from the topic's", fmt.Sprintf("%d records", acc.records), r.about(hashes, "events show", "events list")),

@@ -7,7 +7,7 @@
 // quarantine); the bytes that were applied are those of the topic; every balance is
 // the sum of its entries; every entry has an event, a payment or an amendment behind
 // it, and each of these its entries; the entries of an applied event are what it was
-// recorded to mean; signatures hold as of when they were received, where that can be
+// recorded to mean; every entry has the effect key of its movement; signatures hold as of when they were received, where that can be
 // checked; what a history says was acknowledged is in the topic or on record; positions
 // agree; no loss is open. What is at or above a committed offset is not judged: it is
 // work to do. What is open but breaks no promise (quarantine, conflicts, warnings) is a
@@ -85,6 +85,12 @@
 //     its postings must have its entry (CheckMeaning). Else nothing can be compared, a
 //     note. Amended events are left out: their hash is that of the amended meaning.
 //
+//   - The effect key of every entry is made again: from source, rule, movement and line; of a
+//     payment from its ID and the leg; of an amendment from its ID and line, or from its
+//     event's source, rule and movement (CheckEffectKeys). How many postings of one event share
+//     rule and movement is not on record, so of those any number up to the line will do, and
+//     two that exchanged their keys are not noticed.
+//
 //   - A signature that does not hold is a finding only between two records that the same
 //     secret did sign, clockSlack from each: before and after, another secret may have had
 //     its name. Everything else is a note: static tokens, which are not stored; secrets
@@ -112,7 +118,7 @@
 // seen only once every transaction that wrote entries then has ended (settled).
 //
 // What an increment does not see, and a whole run does: rows of events below the mark
-// that were changed or removed; entries below the mark whose account, amount and currency
+// that were changed or removed; effect keys below the mark that were changed; entries below the mark whose account, amount and currency
 // stayed, or were exchanged so that each account has the same sum; a payment or an
 // amendment that has lost an entry; an event applied by hand (quarantine retry) without
 // an entry; records of the topic below the mark that were removed or replaced. So run

@@ -48,7 +48,7 @@ func (w *world) fill(n int, partitions int32) {
 		key := [16]byte(s.e.Key())
 		rows = append(rows, []any{key, int16(0), s.e.Source, s.e.ID, s.e.Type, "applied", [16]byte(meaning(s.e.ID, fmt.Sprintf("user_%d", i%1000), 1)), w.topic, s.rec.Partition, s.rec.Offset,
 			w.now, w.now, s.e.BodySHA256[:]})
-		entries = append(entries, []any{int64(1), w.now, key, key, int32(0), "EUR", fmt.Sprintf("user_%d", i%1000), s.e.Source, s.e.ID, "external:stripe", "paid", s.e.ID})
+		entries = append(entries, []any{int64(1), w.now, effectKey(s.e.Source, "paid", s.e.ID, 0), key, int32(0), "EUR", fmt.Sprintf("user_%d", i%1000), s.e.Source, s.e.ID, "external:stripe", "paid", s.e.ID})
 		w.next[s.rec.Partition] = max(w.next[s.rec.Partition], s.rec.Offset+1)
 	}
 	_, err := w.pool.CopyFrom(w.tb.Context(), pgx.Identifier{"processed_events"}, []string{"event_key", "generation", "source", "event_id", "type",

@@ -25,6 +25,8 @@ type meanings struct {
 	// uncompared: what the event meant has parts that no table keeps, and its record or
 	// today's mapping does not tell either.
 	uncompared finding
+	// keys are entries whose effect key is not that of their movement.
+	keys finding
 }
 
 // unexplained is an applied event whose entries do not have the hash of its meaning.
@@ -81,34 +83,45 @@ const maxSuspected = 1_000_000
 // readUnexplained compares the entries of applied events with their recorded meaning, by
 // their hashes, and returns those that need a closer look: first as if each entry were
 // the only one of its event, then, for those few where that fails, all entries of it.
-func readUnexplained(ctx context.Context, opts Options, since *Mark) (map[schema.EventKey]*unexplained, error) {
-	suspected, err := suspectedEvents(ctx, opts, since)
+//
+// The same pass compares the effect key of every entry with what it is made of.
+func readUnexplained(ctx context.Context, opts Options, since *Mark) (open map[schema.EventKey]*unexplained, keys finding, err error) {
+	suspected, keys, err := suspectedEvents(ctx, opts, since)
 	if err != nil {
-		return nil, readError("what applied events mean", err)
+		return nil, keys, readError("what applied events mean", err)
 	}
-	open := make(map[schema.EventKey]*unexplained)
-	for keys := range slices.Chunk(suspected, batchRecords/2) {
-		if err := compareWhole(ctx, opts, keys, open); err != nil {
-			return nil, readError("what applied events mean", err)
+	open = make(map[schema.EventKey]*unexplained)
+	for events := range slices.Chunk(suspected, batchRecords/2) {
+		if err := compareWhole(ctx, opts, events, open); err != nil {
+			return nil, keys, readError("what applied events mean", err)
 		}
 	}
-	return open, nil
+	return open, keys, nil
 }
 
-func suspectedEvents(ctx context.Context, opts Options, since *Mark) ([][16]byte, error) {
+func suspectedEvents(ctx context.Context, opts Options, since *Mark) (suspected [][16]byte, keys finding, err error) {
 	var through int64
 	if since != nil {
 		through = since.Entries.Through
 	}
-	var suspected [][16]byte
-	err := readOnly(ctx, opts.Pool, plannerFor(since), func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, sqlApplied, through)
+	err = readOnly(ctx, opts.Pool, plannerFor(since), func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, sqlEntries, through)
 		if err != nil {
 			return err
 		}
-		var l line
-		var buf []byte
-		_, err = pgx.ForEachRow(rows, l.scan(), func() error {
+		var (
+			l       line
+			applied bool
+			e       effect
+			buf     []byte
+		)
+		_, err = pgx.ForEachRow(rows, append(append(l.scan(), &applied), e.scan()...), func() error {
+			if !e.holds(&l) {
+				keys.add(e.event, e.name())
+			}
+			if !applied {
+				return nil
+			}
 			buf = l.appendTo(appendText(buf[:0], "1"))
 			if (l.line != 0 || hashOf(buf) != l.meaning) && len(suspected) < maxSuspected {
 				suspected = append(suspected, l.event)
@@ -118,7 +131,7 @@ func suspectedEvents(ctx context.Context, opts Options, since *Mark) ([][16]byte
 		return err
 	})
 	slices.SortFunc(suspected, func(a, b [16]byte) int { return bytes.Compare(a[:], b[:]) })
-	return slices.Compact(suspected), err
+	return slices.Compact(suspected), keys, err
 }
 
 // compareWhole hashes all entries of each event, and adds those to open whose hash is

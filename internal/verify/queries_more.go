@@ -22,12 +22,15 @@ order by a.i`
 const sqlQuarantinedEvents = `
 select distinct source, event_id from quarantined_events where source is not null and event_id is not null`
 
-// sqlApplied: the entries above $1 of applied events, with what the event was recorded
-// to mean.
-const sqlApplied = `
-select l.event_key, e.meaning, l.line, l.account_id, l.contra, l.amount, l.currency, l.rule, l.movement_id
+// sqlEntries: the entries above $1, each with its effect key and what that is made of;
+// those of applied events with what the event was recorded to mean.
+const sqlEntries = `
+select coalesce(l.event_key, '00000000-0000-0000-0000-000000000000'), coalesce(e.meaning, '00000000-0000-0000-0000-000000000000'),
+	l.line, l.account_id, l.contra, l.amount, l.currency, l.rule, l.movement_id,
+	e.event_key is not null, l.entry_id, l.effect_key, l.payment_id::text, l.amendment_id::text, coalesce(l.event_id, ''),
+	case when l.amendment_id is null then l.source else (select a.source from amendments a where a.amendment_id = l.amendment_id) end
 from ledger_entries l
-join processed_events e on e.event_key = l.event_key and e.outcome = 'applied'
+left join processed_events e on e.event_key = l.event_key and e.outcome = 'applied'
 where l.entry_id > $1`
 
 // sqlWhole: all entries of the events $1 that are applied and not amended, by event and

@@ -64,6 +64,8 @@ const (
 	CheckIncidents = "incidents"
 	// CheckMeaning: the entries of an applied event are what it was recorded to mean.
 	CheckMeaning = "meaning_mismatch"
+	// CheckEffectKeys: the effect key of an entry is that of its movement.
+	CheckEffectKeys = "effect_key_mismatch"
 	// CheckSignatures: signatures hold as of when they were received.
 	CheckSignatures = "signature_mismatch"
 	// CheckAcknowledged: what a history says was acknowledged is in the topic or on record.

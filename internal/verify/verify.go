@@ -124,7 +124,10 @@ func (r *run) prove(ctx context.Context) (err error) {
 	}
 	spans := r.limits.spans(r.acks != nil)
 	r.reader = newReader(r.cl, r.opts.Topic, spans)
-	var open map[schema.EventKey]*unexplained
+	var (
+		open map[schema.EventKey]*unexplained
+		keys finding
+	)
 	both, bothCtx := errgroup.WithContext(ctx)
 	both.Go(func() (err error) {
 		r.acc, err = r.accountant().account(bothCtx, r.reader, countUp(r.opts.Progress, spans))
@@ -134,7 +137,7 @@ func (r *run) prove(ctx context.Context) (err error) {
 		if r.tables, err = readTables(bothCtx, r.opts.Pool, r.since); err != nil {
 			return err
 		}
-		open, err = readUnexplained(bothCtx, r.opts, r.since)
+		open, keys, err = readUnexplained(bothCtx, r.opts, r.since)
 		return err
 	})
 	if err := both.Wait(); err != nil {
@@ -143,6 +146,7 @@ func (r *run) prove(ctx context.Context) (err error) {
 	if r.meanings, err = r.judgeMeanings(ctx, open); err != nil {
 		return err
 	}
+	r.meanings.keys = keys
 	if r.missing, err = r.acks.settle(ctx, r.opts); err != nil {
 		return err
 	}

@@ -115,7 +115,8 @@ func TestRun_FindsDamage(t *testing.T) {
 		"entry of a payment that is not there": {
 			func(w *world, f []fact) {
 				w.enter(fact{Event: w.event("evt_forged", "")}, "user_1", 5)
-				w.exec(`update ledger_entries set event_key = null, source = null, event_id = null, payment_id = effect_key where event_id = 'evt_forged'`)
+				w.exec(`update ledger_entries set event_key = null, source = null, event_id = null, payment_id = '00000000-0000-0000-0000-000000000009',
+					effect_key = $1 where event_id = 'evt_forged'`, effectKey("_payments", "payment", "00000000-0000-0000-0000-000000000009", 0))
 			},
 			[]string{verify.CheckEntries}, "payment ", 0,
 		},
@@ -232,6 +233,44 @@ func TestRun_FindsDamage(t *testing.T) {
 		"amendment without an entry": {
 			func(w *world, _ []fact) { w.insertAmendment() },
 			[]string{verify.CheckEvents}, "amendment ", 0,
+		},
+		"effect key changed": {
+			func(w *world, _ []fact) {
+				w.exec(`update ledger_entries set effect_key = gen_random_uuid() where event_id = 'evt_2'`)
+			},
+			[]string{verify.CheckEffectKeys}, " of stripe/evt_2", 0,
+		},
+		"effect key of another posting of the movement": {
+			func(w *world, _ []fact) {
+				w.exec(`update ledger_entries set effect_key = $1 where event_id = 'evt_2'`, effectKey("stripe", "paid", "evt_2", 1))
+			},
+			[]string{verify.CheckEffectKeys}, " of stripe/evt_2", 0,
+		},
+		"effect key changed of an event that is forgotten": {
+			func(w *world, _ []fact) {
+				w.exec(`update ledger_entries set effect_key = gen_random_uuid() where event_id = 'evt_1'`)
+				w.exec(`delete from processed_events where event_id = 'evt_1'`)
+			},
+			[]string{verify.CheckEntries, verify.CheckEffectKeys}, "stripe/evt_1", 0,
+		},
+		"effect keys of a payment exchanged": {
+			func(w *world, _ []fact) {
+				w.pay(100)
+				w.exec(`update ledger_entries set line = 1 - line where payment_id is not null`)
+			},
+			[]string{verify.CheckEffectKeys}, "2 entries whose effect key is not that of their movement", 0,
+		},
+		"effect key of an amendment changed": {
+			func(w *world, _ []fact) {
+				w.pay(100)
+				id := w.insertAmendment()
+				w.exec(`update ledger_entries set payment_id = null, amendment_id = $1`+
+					` where account_id = 'bob' and payment_id is not null`, id)
+				w.exec(`delete from ledger_entries where payment_id is not null`)
+				w.exec(`delete from payments`)
+				w.exec(`delete from accounts where account_id = 'alice'`)
+			},
+			[]string{verify.CheckEffectKeys}, " of amendment ", 0,
 		},
 		"loss that nobody acknowledged": {
 			func(w *world, _ []fact) {
@@ -425,7 +464,7 @@ func TestRun_PaymentsAndAmendmentsAreFoundations(t *testing.T) {
 	w.pay(100)
 	id := w.insertAmendment()
 	w.exec(`insert into ledger_entries (effect_key, amendment_id, line, amount, applied_at, currency, account_id, contra, rule, movement_id)
-		values (gen_random_uuid(), $1, 0, -7, now(), 'EUR', 'bob', 'external:stripe', 'paid', 'm')`, id)
+		values ($2, $1, 0, -7, now(), 'EUR', 'bob', 'external:stripe', 'paid', 'm')`, id, effectKey("_amendments", "amendment", id, 0))
 	w.exec(`update accounts set balance = balance - 7, entry_count = entry_count + 1 where account_id = 'bob'`)
 	if rep := w.run(); !rep.OK {
 		t.Fatalf("got %s", show(rep))

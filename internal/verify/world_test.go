@@ -121,7 +121,7 @@ const (
 		values ($1, (select open_generation from event_ring), $2, $3, $4, $5, $1, $6, $7, $8, $9, $9, $10)`
 	sqlEnter = `
 		insert into ledger_entries (amount, applied_at, effect_key, event_key, line, currency, account_id, source, event_id, contra, rule, movement_id)
-		values ($1, $2, $3, $3, 0, 'EUR', $4, $5, $6, 'external:stripe', 'paid', $6)`
+		values ($1, $2, $7, $3, 0, 'EUR', $4, $5, $6, 'external:stripe', 'paid', $6)`
 	sqlAccount = `
 		insert into accounts (account_id, currency, balance, entry_count, updated_at) values ($1, 'EUR', $2, 1, now())
 		on conflict (account_id, currency) do update set balance = accounts.balance + excluded.balance, entry_count = accounts.entry_count + 1`
@@ -136,7 +136,13 @@ func (w *world) processArgs(f fact, outcome string) []any {
 }
 
 func (w *world) enterArgs(f fact, account string, amount int64) []any {
-	return []any{amount, w.now, [16]byte(f.Key()), account, f.Source, f.ID}
+	return []any{amount, w.now, [16]byte(f.Key()), account, f.Source, f.ID, effectKey(f.Source, "paid", f.ID, 0)}
+}
+
+// effectKey is the key of the nth posting of a movement.
+func effectKey(source, rule, movement string, nth int) [16]byte {
+	m := schema.Meaning{Postings: slices.Repeat([]schema.Posting{{Rule: rule, Movement: movement}}, nth+1)}
+	return m.EffectKeys(source)[nth]
 }
 
 // process writes an event's row.
@@ -295,8 +301,9 @@ func (w *world) pay(amount int64) {
 	w.tb.Helper()
 	id := w.insertPayment(amount)
 	w.exec(`insert into ledger_entries (effect_key, payment_id, line, amount, applied_at, currency, account_id, contra, rule, movement_id)
-		values (gen_random_uuid(), $1, 0, -$2::bigint, now(), 'EUR', 'alice', 'bob', 'payment', $3),
-		       (gen_random_uuid(), $1, 1, $2::bigint, now(), 'EUR', 'bob', 'alice', 'payment', $3)`, id, amount, id)
+		values ($4, $1, 0, -$2::bigint, now(), 'EUR', 'alice', 'bob', 'payment', $3),
+		       ($5, $1, 1, $2::bigint, now(), 'EUR', 'bob', 'alice', 'payment', $3)`, id, amount, id,
+		effectKey("_payments", "payment", id, 0), effectKey("_payments", "payment", id, 1))
 	w.exec(`insert into accounts (account_id, currency, balance, entry_count, updated_at)
 		values ('alice', 'EUR', -$1::bigint, 1, now()), ('bob', 'EUR', $1::bigint, 1, now())`, amount)
 }
