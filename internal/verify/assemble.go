@@ -131,6 +131,11 @@ func (r *run) rewind(to map[int32]int64) string {
 	return strings.Join(commands, " && ")
 }
 
+// otherTopic tells whether workers applied another topic than the configured one.
+func (r *run) otherTopic() bool {
+	return slices.ContainsFunc(r.progress.sample, func(s sample) bool { return strings.HasPrefix(s.text, "workers applied records of topic") })
+}
+
 func (r *run) otherCluster() bool {
 	return slices.ContainsFunc(r.progress.sample, func(s sample) bool { return strings.Contains(s.text, "progress belongs to cluster") })
 }
@@ -138,6 +143,8 @@ func (r *run) otherCluster() bool {
 // mendPositions words what makes positions agree.
 func (r *run) mendPositions() string {
 	switch {
+	case r.otherTopic():
+		return " (correct kafka.topic, and see that kafka.group is that of the workers; a topic that is to follow the other one becomes known when workers start)"
 	case len(r.pos.parts) == 0:
 		return " (find out who deleted the topic; providers resend what they were not answered for)"
 	case r.otherCluster():
@@ -148,6 +155,8 @@ func (r *run) mendPositions() string {
 
 func (r *run) positionsNext() string {
 	switch {
+	case r.otherTopic():
+		return "config show"
 	case len(r.pos.parts) == 0:
 		return "topics apply"
 	case r.otherCluster():
@@ -160,7 +169,7 @@ func (r *run) positionsNext() string {
 func (r *run) waiting() []Note {
 	var n int64
 	for _, at := range r.pos.parts {
-		n += max(at.end-max(at.committed, at.start), 0)
+		n += max(at.end-max(at.settled, at.start), 0)
 	}
 	if n == 0 {
 		return nil
@@ -172,11 +181,11 @@ func (r *run) strangeGroup() []Note {
 	if !r.strange {
 		return nil
 	}
-	return []Note{{"group", "group " + r.opts.Group + " committed nothing of what workers applied, so no record was judged: is kafka.group that of the workers, or did its offsets expire?", r.command("lag")}}
+	return []Note{{"group", "group " + r.opts.Group + " committed nothing of what workers applied, so records were judged up to where Postgres says that workers came: is kafka.group that of the workers, or did its offsets expire?", r.command("lag")}}
 }
 
 func (r *run) missingTopic() []Note {
-	if len(r.pos.parts) > 0 {
+	if len(r.pos.parts) > 0 || r.otherTopic() {
 		return nil
 	}
 	return []Note{{"topic", "topic " + r.opts.Topic + " does not exist: there is nothing to read", r.command("topics apply")}}

@@ -100,6 +100,11 @@
 //   - An acknowledged event is looked for in the topic up to the log's end as it was after
 //     the history was read, and if it is not there, in the tables.
 //
+//   - Where the group committed nothing, records are judged up to where Postgres says that
+//     workers came: a mistyped group, or one whose offsets expired, proves nothing less. If
+//     workers applied another topic of this cluster and nothing of this one, its name is wrong,
+//     a finding of CheckPositions.
+//
 //   - A range of time bounds the records and the history. Tables are compared whole: a
 //     balance is the sum of all its entries.
 //

@@ -37,7 +37,7 @@ func readLimits(ctx context.Context, cl *kgo.Client, opts Options, pos positions
 		return l, err
 	}
 	for _, at := range pos.parts {
-		s := span{partition: at.partition, from: at.start, to: min(at.committed, at.end)}
+		s := span{partition: at.partition, from: at.start, to: min(at.settled, at.end)}
 		if offset, ok := begins.Lookup(opts.Topic, at.partition); ok {
 			s.from = max(s.from, offset.Offset)
 		}

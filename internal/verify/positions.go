@@ -23,6 +23,9 @@ type position struct {
 	partition int32
 	// committed is -1 if the group has committed nothing.
 	committed int64
+	// settled is up to where workers have put records on record: committed, or what
+	// Postgres has if there is none.
+	settled int64
 	// start is the first offset of the log, end the one behind its last.
 	start, end int64
 }
@@ -77,6 +80,7 @@ func readPositions(ctx context.Context, cl *kgo.Client, topic, group string) (po
 			}
 			at.committed = c.At
 		}
+		at.settled = at.committed
 		start, okStart := starts.Lookup(topic, p.Partition)
 		end, okEnd := ends.Lookup(topic, p.Partition)
 		if !okStart || !okEnd {

@@ -3,6 +3,7 @@ package verify
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -14,10 +15,11 @@ import (
 // says whether the group committed nothing of what workers applied: then it is another
 // group, or its offsets expired.
 func judgePositions(ctx context.Context, opts Options, cl *kgo.Client, pos positions) (f finding, strange bool, err error) {
-	next, err := readProgress(ctx, opts, pos, &f)
+	p, err := readProgress(ctx, opts, pos)
 	if err != nil {
 		return f, false, err
 	}
+	f, next := p.wrong, p.next
 	if len(pos.parts) == 0 {
 		return f, false, nil
 	}
@@ -60,20 +62,32 @@ func judgePositions(ctx context.Context, opts Options, cl *kgo.Client, pos posit
 // readProgress returns the next offset of each partition of this very topic. Rows
 // of another cluster are a finding: this database belongs to that one. Rows of an
 // earlier topic of the same name are history.
-func readProgress(ctx context.Context, opts Options, pos positions, f *finding) (map[int32]int64, error) {
-	rows, err := opts.Pool.Query(ctx, sqlProgress, opts.Topic)
+//
+// If workers applied other topics of this cluster and nothing of this one, the name of this
+// one is wrong.
+func readProgress(ctx context.Context, opts Options, pos positions) (progress, error) {
+	p := progress{next: make(map[int32]int64, len(pos.parts))}
+	rows, err := opts.Pool.Query(ctx, sqlProgress)
 	if err != nil {
-		return nil, readError("progress", err)
+		return p, readError("progress", err)
 	}
-	next := make(map[int32]int64, len(pos.parts))
 	var (
 		cluster   string
+		topic     string
 		topicID   [16]byte
 		partition int32
 		offset    int64
+		known     bool
+		others    []string
 	)
-	_, err = pgx.ForEachRow(rows, []any{&cluster, &topicID, &partition, &offset}, func() error {
+	f := &p.wrong
+	_, err = pgx.ForEachRow(rows, []any{&cluster, &topic, &topicID, &partition, &offset}, func() error {
+		known = known || topic == opts.Topic
 		switch {
+		case topic != opts.Topic:
+			if cluster == pos.clusterID && offset > 0 && !slices.Contains(others, topic) {
+				others = append(others, topic)
+			}
 		case cluster != pos.clusterID:
 			name := fmt.Sprintf("%s/%d", opts.Topic, partition)
 			f.add(name, fmt.Sprintf("%s: progress belongs to cluster %s, this is %s", name, label(cluster), label(pos.clusterID)))
@@ -81,12 +95,44 @@ func readProgress(ctx context.Context, opts Options, pos positions, f *finding) 
 			name := fmt.Sprintf("%s/%d", opts.Topic, partition)
 			f.add(name, fmt.Sprintf("%s: progress is %d, and the topic is gone: what was not applied yet is gone with it", name, offset))
 		case topicID == pos.topicID:
-			next[partition] = offset
+			p.next[partition] = offset
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, readError("progress", err)
+		return p, readError("progress", err)
 	}
-	return next, nil
+	if !known {
+		for _, topic := range others {
+			f.add(topic, fmt.Sprintf("workers applied records of topic %s of this cluster, and none of %s", label(topic), label(opts.Topic)))
+		}
+	}
+	return p, nil
+}
+
+// progress is what Postgres has of positions.
+type progress struct {
+	// next are the next offsets of the partitions of this very topic.
+	next  map[int32]int64
+	wrong finding
+}
+
+// settleByProgress judges partitions without a committed offset up to what Postgres has:
+// the group may be another than the workers', or its offsets expired. What is below
+// was put on record by the transaction that wrote it, so this too is read before the rows.
+func (r *run) settleByProgress(ctx context.Context) error {
+	if !slices.ContainsFunc(r.pos.parts, func(at position) bool { return at.committed < 0 }) {
+		return nil
+	}
+	p, err := readProgress(ctx, r.opts, r.pos)
+	if err != nil {
+		return err
+	}
+	for i := range r.pos.parts {
+		at := &r.pos.parts[i]
+		if next, ok := p.next[at.partition]; ok && at.committed < 0 {
+			at.settled = next
+		}
+	}
+	return nil
 }

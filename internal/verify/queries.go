@@ -160,7 +160,6 @@ order by incident_id
 limit $1`
 
 const sqlProgress = `
-select cluster_id, topic_id, partition, next_offset
+select cluster_id, topic, topic_id, partition, next_offset
 from consumer_progress
-where topic = $1
-order by cluster_id, topic_id, partition`
+order by cluster_id, topic, topic_id, partition`

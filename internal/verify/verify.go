@@ -116,6 +116,9 @@ func (r *run) prove(ctx context.Context) (err error) {
 	if r.pos, err = readPositions(ctx, r.cl, r.opts.Topic, r.opts.Group); err != nil {
 		return err
 	}
+	if err = r.settleByProgress(ctx); err != nil {
+		return err
+	}
 	if err = r.chooseMark(ctx); err != nil {
 		return err
 	}

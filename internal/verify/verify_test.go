@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"hookledger/internal/testkit"
 	"hookledger/internal/verify"
 	"hookledger/schema"
 )
@@ -441,11 +442,40 @@ func TestRun_GroupThatIsNotTheWorkers(t *testing.T) {
 	opts := verify.Options{Pool: w.pool, KafkaOpts: w.opts, Topic: w.topic, Group: "mistyped"}
 	rep, err := verify.Run(t.Context(), opts)
 	must(t, err)
-	if rep.Records != 0 || !strings.Contains(note(rep, "group"), "group mistyped committed nothing") {
+	if !rep.OK || rep.Records != 8 || !strings.Contains(note(rep, "group"), "group mistyped committed nothing") || !strings.Contains(note(rep, "waiting"), "1 records") {
 		t.Fatalf("got %s", show(rep))
+	}
+	// What workers applied is judged all the same.
+	w.exec(`delete from processed_events where event_id = 'evt_4'`)
+	rep, err = verify.Run(t.Context(), opts)
+	must(t, err)
+	if got := broken(rep); !slices.Equal(got, []string{verify.CheckRecords}) {
+		t.Fatalf("got %v broken: %s", got, show(rep))
 	}
 	if found := note(w.run(), "group"); found != "" {
 		t.Fatalf("the workers' own group: %s", found)
+	}
+}
+
+func TestRun_TopicThatIsNotTheWorkers(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 3)
+	w.populate()
+	empty := testkit.UniqueName("other")
+	_, err := kadm.NewClient(w.cl).CreateTopic(t.Context(), 1, 1, nil, empty)
+	must(t, err)
+	for _, topic := range []string{empty, "mistyped"} {
+		rep := w.with(func(o *verify.Options) { o.Topic = topic })
+		c := check(rep, verify.CheckPositions)
+		if got := broken(rep); !slices.Equal(got, []string{verify.CheckPositions}) || !strings.Contains(c.Found, "records of topic "+w.topic) ||
+			!strings.Contains(c.Found, "correct kafka.topic") || c.Next != "hookledger config show" || note(rep, "topic") != "" {
+			t.Errorf("%s: got %v broken: %s", topic, got, show(rep))
+		}
+	}
+	// A topic that followed another one is known once workers have taken it.
+	w.exec(sqlAdvance, w.cluster, empty, [16]byte{9}, 0, 0)
+	if rep := w.with(func(o *verify.Options) { o.Topic = empty }); !rep.OK {
+		t.Errorf("got %s", show(rep))
 	}
 }
 
