@@ -67,6 +67,8 @@ func (r *run) checks() []Check {
 			fmt.Sprintf("%d signatures", acc.signatures.held), r.about(wrongSignatures, "events show", "events list")),
 		r.progress.check(CheckPositions, "positions disagree"+r.mendPositions(),
 			fmt.Sprintf("%d partitions", len(r.pos.parts)), r.command(r.positionsNext())),
+		t.untraced.check(CheckResolutions, "records left the quarantine, and nothing says what became of their events (look at each, and read it again: replay reset)",
+			"every record that left the quarantine has an outcome", r.about(t.untraced, "events show", "quarantine list --all")),
 		t.losses.check(CheckIncidents, "losses not acknowledged", "no loss is open", r.command("incidents list --open --severity loss")),
 	}
 }

@@ -64,6 +64,10 @@
 //   - A record that is no event of ours, or that cannot be read, is in quarantine by
 //     its partition and offset, or it is unaccounted.
 //
+//   - A record that left the quarantine has an event with a row, an entry or a conflict, if it
+//     came since memory begins and is an event at all: whoever settles one writes it
+//     in the same transaction (CheckResolutions).
+//
 //   - An event without a row whose entry stands is applied: its record is accounted
 //     for by the ledger alone. Whether the row may be gone is judged by CheckEntries:
 //     yes before the memory of events begins, with clockSlack between clocks, no after.
@@ -147,6 +151,8 @@
 //     that mean the same, and lies at the very offset its row names: a false finding
 //     of CheckHashes. Rows do not hold the topic's ID;
 //     three rare things at once.
+//   - A repeat that went into quarantine, of an event that moves no money and was forgotten
+//     since: a false finding of CheckResolutions until the repeat is older than memory, too.
 //   - An event that moves no money and does not say when it occurred is sent again just
 //     before its row is forgotten: a false finding of CheckRecords until that repeat
 //     leaves the topic, or is read again.

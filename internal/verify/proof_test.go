@@ -293,12 +293,16 @@ func TestRun_RangeOfTimeJudgesItsRecordsAlone(t *testing.T) {
 func TestRun_StrictBreaksOnWhatWaits(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 3)
-	w.populate()
+	facts := w.populate()
 	rep := w.with(func(o *verify.Options) { o.Strict, o.Command = true, "hookledger --config /etc/h.yaml" })
 	if got := broken(rep); !slices.Equal(got, []string{"quarantine", "conflicts"}) || check(rep, "quarantine").Next != "hookledger --config /etc/h.yaml quarantine list" {
 		t.Errorf("got %s", show(rep))
 	}
+	w.process(facts[7], "discarded")
 	w.exec(`update quarantined_events set resolved_at = now(), resolution = 'discarded'`)
+	// Nobody leaves a trace of what is no event.
+	w.quarantine(fact{Event: w.event("evt_none", ""), partition: 2, offset: 9}, "bad_header")
+	w.exec(`update quarantined_events set resolved_at = now(), resolution = 'discarded' where reason = 'bad_header'`)
 	w.exec(`update event_conflicts set resolved_at = now(), resolution = 'discarded'`)
 	if rep := w.with(func(o *verify.Options) { o.Strict = true }); !rep.OK {
 		t.Errorf("got %s", show(rep))

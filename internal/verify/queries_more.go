@@ -22,6 +22,15 @@ order by a.i`
 const sqlQuarantinedEvents = `
 select distinct source, event_id from quarantined_events where source is not null and event_id is not null`
 
+// sqlResolved: the records that left the quarantine and came since $1, without those whose
+// reason is among $2.
+const sqlResolved = `
+select source, event_id, format('%s: %s at %s/%s@%s', reason, resolution, topic, partition, "offset")
+from quarantined_events
+where resolved_at is not null and source is not null and event_id is not null
+	and least(record_time, quarantined_at) >= $1 and reason <> all ($2::text[])
+order by id`
+
 // sqlEntries: the entries above $1, each with its effect key and what that is made of;
 // those of applied events with what the event was recorded to mean.
 const sqlEntries = `

@@ -60,6 +60,8 @@ const (
 	CheckHashes = "hashes"
 	// CheckPositions: committed offsets, progress and the log agree.
 	CheckPositions = "positions"
+	// CheckResolutions: the event of each record that left the quarantine is on record.
+	CheckResolutions = "resolutions"
 	// CheckIncidents: every loss was acknowledged by a person.
 	CheckIncidents = "incidents"
 	// CheckMeaning: the entries of an applied event are what it was recorded to mean.

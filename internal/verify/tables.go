@@ -3,6 +3,7 @@ package verify
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -26,6 +27,7 @@ type tables struct {
 	amounts        finding
 	conflictHashes finding
 	losses         finding
+	untraced       finding
 
 	quarantined finding
 	conflicts   finding
@@ -101,6 +103,9 @@ func (t *tables) readFoundations(ctx context.Context, pool *pgxpool.Pool) error 
 		if err != nil {
 			return readError("entries older than the memory of events", err)
 		}
+		if t.untraced, err = readUntraced(ctx, pool, t.settings, before.vouchesFrom()); err != nil {
+			return err
+		}
 		after, err := readMemory(ctx, pool)
 		if err != nil {
 			return err
@@ -109,6 +114,62 @@ func (t *tables) readFoundations(ctx context.Context, pool *pgxpool.Pool) error 
 			return nil
 		}
 	}
+}
+
+// unreadable are the reasons for which a record is no event to anybody: whoever decides
+// about it leaves no row of an event.
+var unreadable = []string{"not_an_event", "null_value", "bad_header", "key_mismatch", "body_hash_mismatch"}
+
+// resolvedRow is a record that left the quarantine.
+type resolvedRow struct {
+	source, id string
+	text       string
+}
+
+// readUntraced finds records that left the quarantine without a trace. A worker or a
+// person who settles one writes what became of its event in the same transaction. Only
+// records that came since memory begins are asked for: their rows are still there.
+func readUntraced(ctx context.Context, pool *pgxpool.Pool, settings string, from time.Time) (finding, error) {
+	var f finding
+	var rows []resolvedRow
+	err := readOnly(ctx, pool, settings, func(tx pgx.Tx) error {
+		res, err := tx.Query(ctx, sqlResolved, from, unreadable)
+		if err != nil {
+			return err
+		}
+		var r resolvedRow
+		_, err = pgx.ForEachRow(res, []any{&r.source, &r.id, &r.text}, func() error {
+			rows = append(rows, r)
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return f, readError("what left the quarantine", err)
+	}
+	for part := range slices.Chunk(rows, batchRecords) {
+		keys := make([][16]byte, len(part))
+		for i, r := range part {
+			keys[i] = schema.KeyOf(r.source, r.id)
+		}
+		err := readOnly(ctx, pool, sqlByIndex, func(tx pgx.Tx) error {
+			res, err := tx.Query(ctx, sqlUnrecorded, keys)
+			if err != nil {
+				return err
+			}
+			var i int64
+			_, err = pgx.ForEachRow(res, []any{&i}, func() error {
+				r := part[i-1]
+				f.add(r.id, fmt.Sprintf("%s, %s", label(r.source+"/"+r.id), plain(r.text)))
+				return nil
+			})
+			return err
+		})
+		if err != nil {
+			return f, readError("the events of what left the quarantine", err)
+		}
+	}
+	return f, nil
 }
 
 // find runs a statement that lists what breaks a rule.

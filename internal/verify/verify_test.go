@@ -235,6 +235,12 @@ func TestRun_FindsDamage(t *testing.T) {
 			func(w *world, _ []fact) { w.insertAmendment() },
 			[]string{verify.CheckEvents}, "amendment ", 0,
 		},
+		"quarantine emptied by a word": {
+			func(w *world, _ []fact) {
+				w.exec(`update quarantined_events set resolved_at = now(), resolution = 'replayed'`)
+			},
+			[]string{verify.CheckResolutions}, "stripe/evt_5, body_unreadable: replayed at ", 0,
+		},
 		"effect key changed": {
 			func(w *world, _ []fact) {
 				w.exec(`update ledger_entries set effect_key = gen_random_uuid() where event_id = 'evt_2'`)
