@@ -134,7 +134,7 @@ func (r *run) transact(ctx context.Context, items []item, start int64) (_ Commit
 	if err != nil {
 		return none, nil, fmt.Errorf("acquire connection: %w", err)
 	}
-	t := &transaction{conn: conn}
+	t := &transaction{conn: conn, unprepared: &r.ledger.unprepared}
 	defer t.end(ctx)
 	crashpoint.Reach("ledger.begin")
 

@@ -245,22 +245,51 @@ func TestApply_IsolationIsItsOwn(t *testing.T) {
 	}
 }
 
-// No statement stays prepared, no setting stays set: a pooler may share connections.
+// No setting stays set, and what stays prepared is named by its text: a pooler may share
+// connections. Where the pool prepares nothing, nothing is prepared.
 func TestApply_LeavesNoSessionState(t *testing.T) {
 	t.Parallel()
-	pool := open(t, testkit.LedgerURL(t), func(c *pgxpool.Config) { c.MaxConns = 1 })
+	for mode, want := range map[pgx.QueryExecMode]bool{pgx.QueryExecModeCacheStatement: true, pgx.QueryExecModeExec: false} {
+		pool := open(t, testkit.LedgerURL(t), func(c *pgxpool.Config) { c.MaxConns, c.ConnConfig.DefaultQueryExecMode = 1, mode })
+		b := setupOn(t, pool)
+		state := func() string {
+			return query1[string](t, pool, `select concat(current_setting('synchronous_commit'), current_setting('statement_timeout'),
+				current_setting('lock_timeout'), current_setting('idle_in_transaction_session_timeout'), current_setting('enable_seqscan'),
+				(select count(*) from pg_prepared_statements where name !~ '^(stmtcache|ledger)_[0-9a-f]{32}'))`, pgx.QueryExecModeExec)
+		}
+		before := state()
+		b.apply(paid(t, "evt_1", "alice", 1), event(t, "bad", body{Bad: schema.ReasonBadAmount}))
+		if after := state(); after != before {
+			t.Errorf("%s: got %s, want %s", mode, after, before)
+		}
+		n := query1[int](t, pool, `select count(*) from pg_prepared_statements where name like 'ledger%'`, pgx.QueryExecModeExec)
+		if got := n > 0; got != want {
+			t.Errorf("%s: got %d prepared statements, want some: %t", mode, n, want)
+		}
+	}
+}
+
+// Statements that another schema, or a pooler, left behind are given up with their
+// connection; behind a pooler nothing is prepared any more.
+func TestApply_GivesUpStatementsThatDoNotFit(t *testing.T) {
+	t.Parallel()
+	pool := open(t, testkit.LedgerURL(t), func(c *pgxpool.Config) {
+		c.MaxConns, c.ConnConfig.DefaultQueryExecMode = 1, pgx.QueryExecModeCacheStatement
+	})
 	b := setupOn(t, pool)
-	state := func() string {
-		return query1[string](t, pool, `select concat(current_setting('synchronous_commit'), current_setting('statement_timeout'),
-			current_setting('lock_timeout'), current_setting('idle_in_transaction_session_timeout'), current_setting('enable_seqscan'),
-			(select count(*) from pg_prepared_statements where name not like 'stmtcache%'))`, pgx.QueryExecModeExec)
+	b.apply(paid(t, "evt_1", "alice", 1))
+	if _, err := pool.Exec(t.Context(), `deallocate all`, pgx.QueryExecModeExec); err != nil {
+		t.Fatal(err)
 	}
-	before := state()
-	b.apply(paid(t, "evt_1", "alice", 1), event(t, "bad", body{Bad: schema.ReasonBadAmount}))
-	if after := state(); after != before {
-		t.Errorf("got %s, want %s", after, before)
+	batch := b.batch(0, paid(t, "evt_2", "alice", 1))
+	if _, err := b.ledger.Apply(t.Context(), batch); err == nil {
+		t.Error("got no error with the statements gone")
 	}
-	if n := query1[int](t, pool, `select count(*) from pg_prepared_statements`, pgx.QueryExecModeExec); n != 0 {
-		t.Errorf("got %d prepared statements, want none", n)
+	if _, err := b.ledger.Apply(t.Context(), batch); err != nil {
+		t.Errorf("got %v, want the batch applied on a new connection", err)
 	}
+	if n := query1[int](t, pool, `select count(*) from pg_prepared_statements where name like 'ledger%'`, pgx.QueryExecModeExec); n != 0 {
+		t.Errorf("got %d prepared statements, want none from now on", n)
+	}
+	b.lawful()
 }

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -64,6 +65,8 @@ type Ledger struct {
 	mapper   Mapper
 	settings []arg
 	surge    *surge
+	// unprepared is set once a pooler turned out not to know prepared statements.
+	unprepared atomic.Bool
 }
 
 // New returns a Ledger on pool, which may lead through a pooler in transaction mode.

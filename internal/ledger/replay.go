@@ -135,7 +135,7 @@ func (l *Ledger) Pass(ctx context.Context, r *Replaying, partition int32, next i
 	if err != nil {
 		return fmt.Errorf("acquire connection: %w", err)
 	}
-	t := &transaction{conn: conn}
+	t := &transaction{conn: conn, unprepared: &l.unprepared}
 	defer t.end(ctx)
 	position, check := r.lock(partition, next-1)
 	if err := t.trip(ctx, call{query: queryBegin}, call{query: querySettings, args: l.settings}, position); err != nil {

@@ -174,7 +174,7 @@ func (s *settling) once(ctx context.Context) (Resolved, error) {
 	if err != nil {
 		return done, fmt.Errorf("acquire connection: %w", err)
 	}
-	t := &transaction{conn: conn}
+	t := &transaction{conn: conn, unprepared: &s.ledger.unprepared}
 	defer t.end(ctx)
 	p := &planner{mapper: s.ledger.mapper, aside: s.aside, known: make(map[schema.EventKey]*known)}
 	if err := s.look(ctx, t, p, items); err != nil {

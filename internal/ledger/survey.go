@@ -71,7 +71,7 @@ func (l *Ledger) readOnly(ctx context.Context, f func(*transaction) error) error
 	if err != nil {
 		return fmt.Errorf("acquire connection: %w", err)
 	}
-	t := &transaction{conn: conn}
+	t := &transaction{conn: conn, unprepared: &l.unprepared}
 	defer t.end(ctx)
 	if err := t.trip(ctx, call{query: queryBeginReadOnly}, call{query: querySettings, args: l.settings}); err != nil {
 		return err
