@@ -111,6 +111,9 @@ func (r *run) notes() []Note {
 	for _, why := range slices.Sorted(maps.Keys(acc.signatures.unchecked)) {
 		notes = append(notes, acc.signatures.unchecked[why].note("signatures_not_checkable", "signatures not checkable, "+why, "")...)
 	}
+	if r.acks != nil {
+		notes = append(notes, r.acks.cut.note("history_cut", "last lines of histories have no end and were left out: if nobody writes them any more, they were cut", "")...)
+	}
 	if n := r.missing.recorded; n > 0 {
 		notes = append(notes, Note{"acknowledged_by_record", fmt.Sprintf("%d acknowledged events are on record, and not in what was read of the topic", n), ""})
 	}

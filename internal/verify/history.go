@@ -41,6 +41,8 @@ type acks struct {
 	// found has a bit for each key that the topic holds.
 	found []atomic.Uint32
 	lines int64
+	// cut are the files whose last line has no end, and was left out.
+	cut finding
 }
 
 // readAcks reads the histories; nil if there are none.
@@ -55,7 +57,7 @@ func readAcks(opts Options) (*acks, error) {
 	err := a.each(func(k schema.EventKey, _ *ackLine) {
 		a.lines++
 		a.keys = append(a.keys, k)
-	})
+	}, func(path string) { a.cut.add("", label(path)) })
 	if err != nil {
 		return nil, err
 	}
@@ -66,44 +68,49 @@ func readAcks(opts Options) (*acks, error) {
 }
 
 // each calls use with every acknowledged delivery within the range of time. A last line
-// without an end is still being written, and left out.
-func (a *acks) each(use func(schema.EventKey, *ackLine)) error {
+// without an end may still be being written, so it is left out, and cut hears of it.
+func (a *acks) each(use func(schema.EventKey, *ackLine), cut func(path string)) error {
 	for _, path := range a.files {
-		if err := eachLine(path, func(l *ackLine) {
+		whole, err := eachLine(path, func(l *ackLine) {
 			if l.acknowledged() && (l.T1.IsZero() || a.limit.covers(l.T1)) {
 				use(schema.KeyOf(a.key(l.Source), l.EventID), l)
 			}
-		}); err != nil {
+		})
+		if err != nil {
 			return fmt.Errorf("read history %s: %w", path, err)
+		}
+		if !whole {
+			cut(path)
 		}
 	}
 	return nil
 }
 
-func eachLine(path string, use func(*ackLine)) error {
+// eachLine reports whether the last line has its end.
+func eachLine(path string, use func(*ackLine)) (whole bool, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() { _ = f.Close() }()
 	in := bufio.NewReaderSize(f, 64<<10)
 	for n := 1; ; n++ {
 		text, err := in.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return nil
+			return len(bytes.TrimSpace(text)) == 0, nil
 		}
 		if err != nil {
-			return err
+			return false, err
 		}
 		if len(bytes.TrimSpace(text)) == 0 {
 			continue
 		}
 		var l ackLine
 		if err := json.Unmarshal(text, &l); err != nil {
-			return fmt.Errorf("line %d is not a line of a history: %w", n, err)
+			return false, fmt.Errorf("line %d is not a line of a history: %w", n, err)
 		}
 		if l.Source == "" || l.EventID == "" {
-			return fmt.Errorf("line %d names no source and event_id: it is not a line of a history", n)
+			return false, fmt.Errorf("line %d names no source and event_id: it is not a line of a history", n)
 		}
 		use(&l)
 	}
@@ -176,7 +183,7 @@ func (a *acks) settle(ctx context.Context, opts Options) (missing, error) {
 			return
 		}
 		m.lost.add(l.EventID, label(l.Source+"/"+l.EventID)+" acknowledged at "+l.T1.UTC().Format(time.RFC3339))
-	})
+	}, func(string) {})
 	return m, err
 }
 

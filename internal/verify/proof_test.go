@@ -225,7 +225,7 @@ func TestRun_AcknowledgedDeliveriesAreThere(t *testing.T) {
 		map[string]any{"event_id": "evt_gone"}, map[string]any{"event_id": "evt_held"},
 		map[string]any{"event_id": "evt_refused", "result": "reject", "http": 400}, map[string]any{"event_id": "evt_unknown", "result": "unknown", "http": 503})
 	rep := w.with(func(o *verify.Options) { o.Histories = []string{good} })
-	if !rep.OK || check(rep, verify.CheckAcknowledged).Found != "5 acknowledged deliveries of 4 events" || !strings.HasPrefix(note(rep, "acknowledged_by_record"), "2 ") {
+	if !rep.OK || check(rep, verify.CheckAcknowledged).Found != "5 acknowledged deliveries of 4 events" || !strings.HasPrefix(note(rep, "acknowledged_by_record"), "2 ") || note(rep, "history_cut") != "" {
 		t.Errorf("got %s", show(rep))
 	}
 	bad := w.historyFile(map[string]any{"event_id": "evt_lost"}, map[string]any{"event_id": "evt_1", "source": "acme"})
@@ -247,7 +247,7 @@ func TestRun_AcknowledgedDeliveriesAreThere(t *testing.T) {
 	// A line that is being written is not there yet; one that is none is an error.
 	half := filepath.Join(t.TempDir(), "half.jsonl")
 	must(t, os.WriteFile(half, []byte(`{"source":"stripe","event_id":"evt_1","http":200}`+"\n"+`{"source":"str`), 0o600))
-	if rep := w.with(func(o *verify.Options) { o.Histories = []string{half} }); !rep.OK {
+	if rep := w.with(func(o *verify.Options) { o.Histories = []string{half, good} }); !rep.OK || !strings.HasPrefix(note(rep, "history_cut"), "1 last lines") || !strings.Contains(note(rep, "history_cut"), "half.jsonl") {
 		t.Errorf("half a line: got %s", show(rep))
 	}
 	must(t, os.WriteFile(half, []byte("hello\n"), 0o600))
