@@ -3,6 +3,7 @@ package schema
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -142,6 +143,28 @@ func isCurrency(s string) bool {
 		}
 	}
 	return true
+}
+
+// FormatAmount writes minor units as a decimal number with its currency: 12.50 EUR. A
+// currency whose decimals are not known is written in minor units, and says so.
+func FormatAmount(minor int64, currency string) string {
+	exponent, known := Exponent(currency)
+	if !known {
+		return fmt.Sprintf("%d minor %s", minor, currency)
+	}
+	digits := strconv.FormatInt(minor, 10)
+	sign := ""
+	if digits[0] == '-' {
+		sign, digits = "-", digits[1:]
+	}
+	if pad := exponent + 1 - len(digits); pad > 0 {
+		digits = strings.Repeat("0", pad) + digits
+	}
+	if exponent > 0 {
+		cut := len(digits) - exponent
+		digits = digits[:cut] + "." + digits[cut:]
+	}
+	return sign + digits + " " + currency
 }
 
 // Exponent returns the number of decimals of an ISO 4217 currency in upper case,

@@ -103,7 +103,7 @@ func TestQuarantine_FromTheListToTheLastTrace(t *testing.T) {
 	s.apply(right, payment("e5", "bob", 5), payment("e5", "bob", 6), `{"id":"e6","type":"paid","user_id":"\u001b]0;owned\u0007","amount":"x`+"\x1b\x07\xff"+`"}`)
 
 	list := jsonOf(t, hookledger(reader, "quarantine", "list", "--json"), "quarantine-list")
-	if r := hookledger(reader, "events", "list"); !strings.Contains(r.stdout, "waiting for a person: 5 in quarantine, 1 conflicts") {
+	if r := hookledger(reader, "events", "list"); !strings.Contains(r.stdout, "waiting for a person: 5 in quarantine, 1 conflict:") {
 		t.Errorf("events list does not tell what waits: %s", r.stdout)
 	}
 	held := list["quarantined"].([]any)

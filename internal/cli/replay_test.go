@@ -131,6 +131,8 @@ func TestReplay_WrongPlansAndFlagsAreUsage(t *testing.T) {
 	for _, c := range [][2]string{{"--from-time", "yesterday"}, {"--source", "nope"}, {"--partition", "-1"}, {"--from-offset", "-1"}} {
 		hookledger(env, "replay", "plan", c[0], c[1]).want(t, app.ExitUsage, c[0])
 	}
+	hookledger(env, "replay", "plan", "--from-offset", "50", "--to-offset", "10").want(t, app.ExitUsage, "--from-offset is not before --to-offset")
+	hookledger(env, "replay", "plan", "--from-time", "2026-11-29T04:00:00Z", "--to-time", "2026-11-29T03:00:00Z").want(t, app.ExitUsage, "--from-time is not before --to-time")
 }
 
 // A gap at the provider is closed from its listing; the workers do the rest.
@@ -156,12 +158,12 @@ func TestEventsImport_ClosesAGap(t *testing.T) {
 	}
 	with(nobody).want(t, app.ExitUsage, "--reason is needed")
 	dry := with(envAs(in.database, "hookledger_reader"), "--dry-run", "--json")
-	dry.want(t, app.ExitFailed, "1 lines are bad")
+	dry.want(t, app.ExitFailed, "1 line is bad")
 	if v := jsonOf(t, dry, "events-import"); v["known"] != 0.0 || v["new"] != 3.0 || v["would"].(map[string]any)["applied"] != 3.0 || v["imported"] != 0.0 || v["dry_run"] != true {
 		t.Errorf("dry run: got %v", v)
 	}
 	done := with(nobody, "--reason", "gap of the 29th")
-	done.want(t, app.ExitFailed, "1 lines are bad, and 3 events are good")
+	done.want(t, app.ExitFailed, "1 line is bad, and 3 events are good")
 	if !strings.Contains(done.stdout, "3 imported") || strings.ContainsAny(done.stdout+done.stderr, "\x1b\x07") {
 		t.Errorf("import: got %q", done.stdout)
 	}

@@ -117,5 +117,6 @@ func TestVerify_ByAReader(t *testing.T) {
 		in.run(t, append([]string{"verify"}, args...)...).want(t, app.ExitUsage)
 	}
 	in.run(t, "verify", "--incremental", "--mark", history).want(t, app.ExitFailed, "it is no mark of verify")
+	in.run(t, "verify", "--history", in.file+".none").want(t, app.ExitUsage, "no such file")
 	in.run(t, "verify", "--history", in.file).want(t, app.ExitFailed, "is not a line of a history")
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -119,7 +120,11 @@ func CheckGroupEmpty(ctx context.Context, cl *kgo.Client, group string) error {
 		return fmt.Errorf("describe group %s: %w", group, err)
 	}
 	if n := len(described[group].Members); n > 0 {
-		return fmt.Errorf("group %s with %d members: %w", group, n, ErrGroupActive)
+		members := "1 member"
+		if n > 1 {
+			members = strconv.Itoa(n) + " members"
+		}
+		return fmt.Errorf("group %s with %s: %w", group, members, ErrGroupActive)
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func printHeld(w io.Writer, quarantined, conflicts int64) error {
 	if quarantined == 0 && conflicts == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "\nwaiting for a person: %d in quarantine, %d conflicts: see `hookledger quarantine list`\n", quarantined, conflicts)
+	_, err := fmt.Fprintf(w, "\nwaiting for a person: %d in quarantine, %s: see `hookledger quarantine list`\n", quarantined, console.Count(conflicts, "conflict", "conflicts"))
 	return err
 }
 

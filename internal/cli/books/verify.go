@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -132,6 +133,11 @@ func (f *verifyFlags) options() (verify.Options, error) {
 			return opts, fmt.Errorf("%s is an RFC 3339 time, such as 2026-11-29T03:00:00Z", t.flag)
 		}
 		*t.into = at.UTC()
+	}
+	for _, file := range f.histories {
+		if _, err := os.Stat(file); err != nil {
+			return opts, fmt.Errorf("read --history: %w", err)
+		}
 	}
 	switch {
 	case f.incremental && (f.from != "" || f.to != ""):

@@ -53,26 +53,15 @@ func isSafe(s string) bool {
 // overrides, zero width) are not among them.
 func safeRune(r rune) bool { return unicode.IsPrint(r) }
 
-// Amount writes minor units as a decimal number with its currency: 12.50 EUR. A
-// currency whose decimals are not known is written in minor units, and says so.
-func Amount(minor int64, currency string) string {
-	exponent, known := schema.Exponent(currency)
-	if !known {
-		return fmt.Sprintf("%d minor %s", minor, Safe(currency))
+// Amount is schema.FormatAmount, safe for a terminal.
+func Amount(minor int64, currency string) string { return schema.FormatAmount(minor, Safe(currency)) }
+
+// Count is a number of things: 1 line, 2 lines.
+func Count(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
 	}
-	digits := strconv.FormatInt(minor, 10)
-	sign := ""
-	if digits[0] == '-' {
-		sign, digits = "-", digits[1:]
-	}
-	if pad := exponent + 1 - len(digits); pad > 0 {
-		digits = strings.Repeat("0", pad) + digits
-	}
-	if exponent > 0 {
-		cut := len(digits) - exponent
-		digits = digits[:cut] + "." + digits[cut:]
-	}
-	return sign + digits + " " + currency
+	return strconv.FormatInt(n, 10) + " " + many
 }
 
 // Time writes t in UTC, to the second; a dash for no time.

@@ -186,7 +186,7 @@ func answerImport(a *app.App, rep *backfill.Report, stopped error) error {
 	case stopped != nil:
 		return app.RightsError(stopped)
 	case rep.BadCount > 0:
-		return fmt.Errorf("%d lines are bad, and %d events are good: mend the lines and import them again", rep.BadCount, rep.Events)
+		return fmt.Errorf("%s bad, and %s good: mend the lines and import them again", console.Count(rep.BadCount, "line is", "lines are"), console.Count(rep.Events, "event is", "events are"))
 	}
 	return nil
 }
@@ -212,9 +212,9 @@ func (r *importAnswer) print(w io.Writer) error {
 			return err
 		}
 	}
-	line := fmt.Sprintf("%d lines, %d events, %d bad; %d imported as %s", r.Lines, r.Events, r.BadCount, r.Imported, r.ImportID)
+	line := fmt.Sprintf("%s, %s, %d bad; %d imported as %s", console.Count(r.Lines, "line", "lines"), console.Count(r.Events, "event", "events"), r.BadCount, r.Imported, r.ImportID)
 	if r.DryRun {
-		line = fmt.Sprintf("%d lines, %d events, %d bad; %d known, %d new", r.Lines, r.Events, r.BadCount, *r.Known, *r.New)
+		line = fmt.Sprintf("%s, %s, %d bad; %d known, %d new", console.Count(r.Lines, "line", "lines"), console.Count(r.Events, "event", "events"), r.BadCount, *r.Known, *r.New)
 		for _, o := range ledger.Outcomes() {
 			if n := r.Would[o.String()]; n > 0 {
 				line += fmt.Sprintf("\n%d would be %s", n, o)

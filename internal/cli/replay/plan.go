@@ -71,6 +71,12 @@ func (s *selectFlags) selection(set func(string) bool, cfg *config.Loaded) (core
 		}
 		*o.to = &o.value
 	}
+	if sel.FromOffset != nil && sel.ToOffset != nil && s.fromOffset >= s.toOffset {
+		return sel, errors.New("--from-offset is not before --to-offset: nothing lies between them")
+	}
+	if sel.FromTime != nil && sel.ToTime != nil && !sel.FromTime.Before(*sel.ToTime) {
+		return sel, errors.New("--from-time is not before --to-time: nothing lies between them")
+	}
 	if set("partition") {
 		if s.partition < 0 {
 			return sel, errors.New("--partition is 0 or more")

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hookledger/internal/cli/app"
+	"hookledger/internal/cli/console"
 	"hookledger/internal/vectors"
 )
 
@@ -68,13 +69,18 @@ func checkVectors(a *app.App, file string) error {
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)
 	var unusable error
+	cases := 0
 	err = vectors.Read(in, func(c vectors.Case) error {
+		cases++
 		verdict, err := vectors.Judge(c)
 		if unusable == nil {
 			unusable = err
 		}
 		return encoder.Encode(verdict)
 	})
+	if err == nil && cases == 0 {
+		return app.Usage(fmt.Errorf("--vectors %s: there are no cases in it", console.Safe(file)))
+	}
 	return errors.Join(err, out.Flush(), unusable)
 }
 

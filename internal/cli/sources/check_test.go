@@ -87,6 +87,17 @@ func TestCheck_GoesOnBehindAnUnusableCase(t *testing.T) {
 	}
 }
 
+// Nothing to judge is no good judgement.
+func TestCheck_WithoutCasesIsUsage(t *testing.T) {
+	t.Parallel()
+	for _, empty := range []string{"", "\n", "[]"} {
+		out, err := run(t, empty, app.App{}, "--vectors", "-")
+		if code := app.ExitCode(err); out != "" || code != app.ExitUsage || !strings.Contains(err.Error(), "no cases") {
+			t.Errorf("%q: got %q, exit code %d, %v", empty, out, code, err)
+		}
+	}
+}
+
 func TestCheck_ExplainsADelivery(t *testing.T) {
 	t.Parallel()
 	const secret = "k-5f1e0c-0123456789"

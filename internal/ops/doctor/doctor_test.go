@@ -197,6 +197,7 @@ func TestExamine_SingleGivesUpByChoice(t *testing.T) {
 	for _, check := range []string{"topic_replication", "topic_min_insync", "postgres_disk", "postgres_standby", "role_rights"} {
 		want(t, r, check, doctor.Note, "")
 	}
+	want(t, r, "topic_min_insync", doctor.Note, "set kafka.durability: replicated first")
 }
 
 func TestExamine_FindsWhatIsWrongWithTheTopic(t *testing.T) {

@@ -107,9 +107,13 @@ func (e *examination) topic(t broker.Topic) {
 	}
 	e.unless(t.Replication >= 3, e.needed(), "topic_replication", fmt.Sprintf("replication %d", t.Replication),
 		"an acknowledged webhook is lost with the disks of fewer than three brokers", "reassign the partitions to 3 brokers each (kafka-reassign-partitions)")
+	durable := apply
+	if cfg.Durability == broker.Single { // topics apply asks for one copy then
+		durable = "set kafka.durability: replicated first, with three brokers, then " + apply
+	}
 	insync := number("min.insync.replicas")
 	e.unless(insync >= 2, e.needed(), "topic_min_insync", "min.insync.replicas "+value("min.insync.replicas"),
-		"a webhook is answered 2xx with one copy, and losing that broker loses the money", apply)
+		"a webhook is answered 2xx with one copy, and losing that broker loses the money", durable)
 	if insync >= int64(t.Replication) && t.Replication > 1 {
 		e.add(Warning, "topic_min_insync", fmt.Sprintf("min.insync.replicas %d of %d replicas", insync, t.Replication),
 			"the loss of one broker stops all webhooks", fmt.Sprintf("set it to %d", t.Replication-1))

@@ -172,7 +172,7 @@ func TestRun_RefusesWhatHasChanged(t *testing.T) {
 				m.Postings[0].Amount *= 2
 				return m, err
 			}
-		}, "20 minor units of EUR instead of 10", "map[applied:10]"},
+		}, "0.20 EUR instead of 0.10 EUR", "map[applied:10]"},
 		"retention": {func(w *world) {
 			var offsets kadm.Offsets
 			offsets.AddOffset(topic, 0, 4, -1)

@@ -13,6 +13,7 @@ import (
 
 	"hookledger/internal/broker"
 	"hookledger/internal/ledger"
+	"hookledger/schema"
 )
 
 // Errors of Run, beside those of Store and Ledger.
@@ -229,7 +230,7 @@ func resultOf(p *Plan, before *Row, now *outlook) *Result {
 	}
 	for _, c := range slices.Sorted(maps.Keys(planned)) {
 		if sums[c] != planned[c] {
-			res.Differences = append(res.Differences, fmt.Sprintf("%d minor units of %s instead of %d", sums[c], c, planned[c]))
+			res.Differences = append(res.Differences, schema.FormatAmount(sums[c], c)+" instead of "+schema.FormatAmount(planned[c], c))
 		}
 	}
 	return res
