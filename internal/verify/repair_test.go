@@ -7,6 +7,7 @@ import (
 
 	"hookledger/internal/ledger"
 	"hookledger/internal/ledger/amend"
+	"hookledger/internal/verify"
 	"hookledger/schema"
 )
 
@@ -76,5 +77,45 @@ func TestRun_AgreesWithRepairs(t *testing.T) {
 	must(t, w.pool.QueryRow(t.Context(), `select string_agg(account_id || ' ' || balance, ', ' order by account_id) from accounts`).Scan(&balances))
 	if want := fmt.Sprintf("user_1 0, user_2 201, user_3 %d", 2*3); balances != want {
 		t.Errorf("got %s, want %s", balances, want)
+	}
+}
+
+// Entries that the real core writes have the keys that verify makes again: postings that
+// share a movement, what another event told of first, and amendments, with keys of
+// their own and of today's postings.
+func TestRun_EffectKeysOfTheRealCore(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1)
+	post := func(account, movement string, amount int64) schema.Posting {
+		return schema.Posting{Account: account, Contra: "external:stripe", Amount: amount, Currency: "EUR", Rule: "paid", Movement: movement}
+	}
+	means := map[string]schema.Meaning{
+		"evt_1": {Postings: []schema.Posting{post("user_1", "m", 5), post("user_2", "m", 6), post("user_3", "m", 7), post("user_1", "n", 8)}},
+		"evt_2": {Postings: []schema.Posting{post("user_1", "m", 5), post("user_2", "m", 6), post("user_3", "m", 7), post("user_4", "m", 9)}},
+	}
+	mapping := func(e *schema.Event) (schema.Meaning, error) { return means[e.ID], nil }
+	w.produce(0, w.event("evt_1", `1`), w.event("evt_2", `2`))
+	w.applyAll(0, mapping)
+	for _, today := range []*schema.Meaning{
+		// What evt_1 told of is left out, so new postings have numbers beyond their lines.
+		{Postings: append(means["evt_2"].Postings[:3:3], post("user_4", "m", 10), post("user_5", "m", 1), post("user_5", "m", 2))},
+		nil,
+	} {
+		done, err := amend.Amend(t.Context(), w.pool, amend.Request{
+			Source: "stripe", EventID: "evt_2", Meaning: today, Record: amend.Place{Topic: w.topic, Offset: 1}, By: "tester", Reason: "test",
+		})
+		must(t, err)
+		if len(done.Entries) < 2 {
+			t.Fatalf("got %+v, want an amendment that moves money", done)
+		}
+	}
+	if rep := w.with(func(o *verify.Options) { o.Meaning = mapping }); !rep.OK {
+		t.Errorf("got %s", show(rep))
+	}
+	w.exec(`update ledger_entries set effect_key = gen_random_uuid()`)
+	var n string
+	must(t, w.pool.QueryRow(t.Context(), `select count(*)::text from ledger_entries`).Scan(&n))
+	if found := check(w.run(), verify.CheckEffectKeys).Found; !strings.HasPrefix(found, n+" entries") {
+		t.Errorf("got %q, want all %s entries", found, n)
 	}
 }
