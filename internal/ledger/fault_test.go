@@ -250,7 +250,7 @@ func TestApply_IsolationIsItsOwn(t *testing.T) {
 func TestApply_LeavesNoSessionState(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[pgx.QueryExecMode]bool{pgx.QueryExecModeCacheStatement: true, pgx.QueryExecModeExec: false} {
-		pool := open(t, testkit.LedgerURL(t), func(c *pgxpool.Config) { c.MaxConns, c.ConnConfig.DefaultQueryExecMode = 1, mode })
+		pool := open(t, testkit.DirectURL(t, testkit.LedgerURL(t)), func(c *pgxpool.Config) { c.MaxConns, c.ConnConfig.DefaultQueryExecMode = 1, mode })
 		b := setupOn(t, pool)
 		state := func() string {
 			return query1[string](t, pool, `select concat(current_setting('synchronous_commit'), current_setting('statement_timeout'),
@@ -273,7 +273,7 @@ func TestApply_LeavesNoSessionState(t *testing.T) {
 // connection; behind a pooler nothing is prepared any more.
 func TestApply_GivesUpStatementsThatDoNotFit(t *testing.T) {
 	t.Parallel()
-	pool := open(t, testkit.LedgerURL(t), func(c *pgxpool.Config) {
+	pool := open(t, testkit.DirectURL(t, testkit.LedgerURL(t)), func(c *pgxpool.Config) {
 		c.MaxConns, c.ConnConfig.DefaultQueryExecMode = 1, pgx.QueryExecModeCacheStatement
 	})
 	b := setupOn(t, pool)

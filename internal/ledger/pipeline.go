@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -53,16 +54,18 @@ func (t *transaction) trip(ctx context.Context, calls ...call) error {
 	// Parsed anew each time, the statements of a batch of one record take the server longer
 	// than running them: at 500 records a second the delay was 15 times as long (two cores,
 	// Postgres 15).
-	prepared := t.unprepared != nil && !t.unprepared.Load() &&
-		t.conn.Conn().Config().DefaultQueryExecMode == pgx.QueryExecModeCacheStatement
+	statements, err := t.statements(ctx)
+	if err != nil {
+		return err
+	}
 	for i := range calls {
 		args := calls[i].args
 		values, oids := make([][]byte, len(args)), make([]uint32, len(args))
 		for j, a := range args {
 			values[j], oids[j] = a.value, a.oid
 		}
-		if prepared && len(args) > 0 {
-			name, err := t.prepare(ctx, calls[i].query.sql, oids)
+		if statements != nil && len(args) > 0 {
+			name, err := t.prepare(ctx, statements, calls[i].query.sql, oids)
 			if err != nil {
 				return fmt.Errorf("prepare %s: %w", calls[i].query.name, err)
 			}
@@ -109,25 +112,44 @@ func (t *transaction) trip(ctx context.Context, calls ...call) error {
 	return rowErr
 }
 
-// preparedKey is where a connection keeps the names of its statements, by their text.
-const preparedKey = "hookledger.ledger.prepared"
+// statementsKey is where a connection keeps the names of its statements, by their text:
+// nil, if it leads through a pooler.
+const statementsKey = "hookledger.ledger.statements"
+
+// statements returns what the connection has prepared, nil if it is to prepare nothing:
+// by default_query_exec_mode, or because a pooler is between, which may give each
+// transaction another session. A pooler shows by the process ID that it made up.
+func (t *transaction) statements(ctx context.Context) (map[string]string, error) {
+	conn := t.conn.Conn()
+	if t.unprepared == nil || t.unprepared.Load() || conn.Config().DefaultQueryExecMode != pgx.QueryExecModeCacheStatement {
+		return nil, nil
+	}
+	pg := conn.PgConn()
+	if names, ok := pg.CustomData()[statementsKey].(map[string]string); ok {
+		return names, nil
+	}
+	result := pg.ExecParams(ctx, "select pg_backend_pid()", nil, nil, nil, nil).Read()
+	if result.Err != nil {
+		return nil, fmt.Errorf("ask for the process ID: %w", result.Err)
+	}
+	var names map[string]string
+	if string(result.Rows[0][0]) == strconv.FormatUint(uint64(pg.PID()), 10) {
+		names = make(map[string]string)
+	}
+	pg.CustomData()[statementsKey] = names
+	return names, nil
+}
 
 // prepare returns the name of a statement, which it prepares once for each connection.
 // The name is made of the text, so that two clients of a pooler who share a connection
 // can't mean two things by one name.
-func (t *transaction) prepare(ctx context.Context, sql string, oids []uint32) (string, error) {
-	pg := t.conn.Conn().PgConn()
-	names, ok := pg.CustomData()[preparedKey].(map[string]string)
-	if !ok {
-		names = make(map[string]string)
-		pg.CustomData()[preparedKey] = names
-	}
+func (t *transaction) prepare(ctx context.Context, names map[string]string, sql string, oids []uint32) (string, error) {
 	if name, ok := names[sql]; ok {
 		return name, nil
 	}
 	digest := sha256.Sum256(fmt.Appendf(nil, "%s %v", sql, oids))
 	name := "ledger_" + hex.EncodeToString(digest[:16])
-	if _, err := pg.Prepare(ctx, name, sql, oids); err != nil {
+	if _, err := t.conn.Conn().PgConn().Prepare(ctx, name, sql, oids); err != nil {
 		t.outdated(err)
 		return "", err
 	}
