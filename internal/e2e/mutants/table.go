@@ -150,6 +150,7 @@ var Table = []Mutant{
 	},
 	{
 		Name: "locks unsorted", Breaks: "rows are locked in the order in which records came",
+		Package: "./internal/ledger", Test: "TestApply_StormHasNoDeadlock",
 		Edits: []Edit{{
 			File: fileWrite,
 			Old:  "	" + sortedEvents + "\n",
