@@ -209,7 +209,8 @@ func TestFence_KeyRemovedAndClaimedAnew(t *testing.T) {
 }
 
 // A worker paused in the middle of its work holds the locks of key and accounts. Twenty
-// takers come when its claim is stale: none waits, and others pay meanwhile.
+// takers come when its claim is stale: none waits, and others pay meanwhile. Postgres 17
+// and newer end its transaction once the claim is stale, so that there one of them pays.
 func TestCrash_PausedInsideTheWork(t *testing.T) {
 	t.Parallel()
 	c := setupCrashing(t, childOptions{})
@@ -226,6 +227,7 @@ func TestCrash_PausedInsideTheWork(t *testing.T) {
 		}
 		return nil
 	})
+	ends := query1[int](t, c.pool, `select current_setting('server_version_num')::int`) >= 170000
 	waited := watchLockWaits(t, c.bundle)
 	var mu sync.Mutex
 	var longest time.Duration
@@ -239,7 +241,7 @@ func TestCrash_PausedInsideTheWork(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		longest = max(longest, time.Since(began))
-		if err != nil || r.code != 409 {
+		if err != nil || r.code != 409 && !(ends && r.code == 201) {
 			t.Errorf("got %s %v, want 409", r, err)
 		}
 	})
@@ -252,7 +254,7 @@ func TestCrash_PausedInsideTheWork(t *testing.T) {
 	}
 	c.child.Signal(syscall.SIGCONT)
 	s.release()
-	if r := await(t, answer, "the first worker"); r.err != nil || r.code != 201 {
+	if r := await(t, answer, "the first worker"); r.err != nil || r.code != 201 && !(ends && r.code == 503) {
 		t.Errorf("the first worker answered %s %v, want 201: its claim was never taken", r, r.err)
 	}
 	if r := c.post("k", body); r.code != 201 || c.payments()-before != 6 {
