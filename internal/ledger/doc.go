@@ -87,5 +87,6 @@
 //     retry with back-off.
 //
 // Connections may lead through a pooler in transaction mode: settings are local to the
-// transaction, and no statement stays prepared.
+// transaction. Statements are prepared once for each connection, by names made of their
+// text; behind a pooler, which shows by its process ID, none is.
 package ledger
