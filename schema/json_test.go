@@ -1,11 +1,16 @@
 package schema
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 func TestParseJSON_RefusesWhatTwoReadersMayReadDifferently(t *testing.T) {
@@ -128,27 +133,98 @@ func TestPath(t *testing.T) {
 	}
 }
 
-// FuzzParseJSON compares with the standard library: what we accept it accepts
-// too, and reads to the same strings and literals.
+// FuzzParseJSON compares with two libraries: what a strict one accepts we accept, but for
+// our limits and keys that differ by case, and nothing else; what we accept the standard
+// one reads to the same strings and literals.
 func FuzzParseJSON(f *testing.F) {
-	for _, s := range []string{`{}`, `{"a":[1,2.50,-0,1e9,"\u00e9",null,true]}`, `{"a":1,"A":2}`, `"\ud83d\ude00"`, "[\"\xff\"]", `{"id":"evt_1","data":{"object":{"amount":100}}}`} {
+	for _, s := range jsonTexts() {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		v, err := ParseJSON(body, Limits{})
-		if err != nil {
-			return
-		}
-		dec := json.NewDecoder(strings.NewReader(string(body)))
-		dec.UseNumber()
-		var std any
-		if err := dec.Decode(&std); err != nil {
-			t.Fatalf("accepted what encoding/json refuses: %v", err)
-		}
-		if err := same(v, std); err != nil {
+		if err := compareJSON(body); err != nil {
 			t.Fatal(err)
 		}
 	})
+}
+
+func TestParseJSON_AgreesWithTwoLibraries(t *testing.T) {
+	t.Parallel()
+	texts := jsonTexts()
+	// Whatever one byte does to a text: cut off there, left out, or another one.
+	for _, s := range jsonTexts() {
+		for i := range s {
+			texts = append(texts, s[:i], s[:i]+s[i+1:])
+			for _, c := range []byte("\x00\t \"\\{}[],:0-+.eE1aftnu/x\x1f\x7f\x80\xbf\xc3\xed\xef\xf4\xff") {
+				texts = append(texts, s[:i]+string([]byte{c})+s[i+1:], s[:i]+string([]byte{c})+s[i:])
+			}
+		}
+	}
+	for _, s := range texts {
+		if err := compareJSON([]byte(s)); err != nil {
+			t.Errorf("%q: %v", s, err)
+		}
+	}
+}
+
+// jsonTexts hold every form that the grammar has.
+func jsonTexts() []string {
+	return []string{
+		`{}`, `[]`, `""`, ` [ ] `, `{ "a" : { } , "b" : [ [ ] , { } ] }`,
+		`{"a":[1,2.50,-0,1e9,"\u00e9",null,true,false]}`, `{"a":1,"A":2}`, `"\ud83d\ude00"`, "[\"\xff\"]",
+		`{"id":"evt_1","data":{"object":{"amount":100}}}`,
+		`[0,-1,10,0.0,1E+2,1e-07,-0.5e0,123456789012345678901234567890]`,
+		`["\"\\\/\b\f\n\r\t","\u0000\uFFFF\uFfFd","\ud800\udc00x\udbff\udfff"]`,
+		"[\"\u00e9\u20ac\U0001f600\ufeff\u2028\",\"a\u00e9\\n\"]",
+		"\t{\r\n\"k\" :\n\"v\"\r}\n",
+	}
+}
+
+func compareJSON(body []byte) error {
+	v, err := ParseJSON(body, Limits{})
+	var lent error
+	if bad := WithJSON(body, Limits{}, func(l *Value) { lent = equal(v, l) }); (bad == nil) != (err == nil) || lent != nil {
+		return fmt.Errorf("lent: %w, %w, want as ParseJSON does: %w", bad, lent, err)
+	}
+	strict := jsontext.NewDecoder(bytes.NewReader(body))
+	_, want := strict.ReadValue()
+	if want == nil {
+		if _, more := strict.ReadToken(); !errors.Is(more, io.EOF) {
+			want = errors.New("there is more behind the value")
+		}
+	}
+	if err != nil {
+		ours := strings.Contains(err.Error(), "by case") || strings.Contains(err.Error(), "tokens") || strings.Contains(err.Error(), "deeper")
+		if want == nil && !ours {
+			return fmt.Errorf("refused what is strict JSON: %w", err)
+		}
+		return nil
+	}
+	if want != nil {
+		return fmt.Errorf("accepted what is no strict JSON: %w", want)
+	}
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.UseNumber()
+	var std any
+	if err := dec.Decode(&std); err != nil {
+		return fmt.Errorf("accepted what encoding/json refuses: %w", err)
+	}
+	if raw := v.Raw(); v.Kind() != KindString && string(raw) != strings.Trim(string(body), " \t\r\n") {
+		return fmt.Errorf("raw: got %q", raw)
+	}
+	return same(v, std)
+}
+
+// equal compares two readings of one text.
+func equal(a, b *Value) error {
+	if a == nil || a.kind != b.kind || a.text != b.text || !slices.Equal(a.Keys(), b.Keys()) || len(a.Items()) != len(b.Items()) {
+		return fmt.Errorf("%+v and %+v differ", a, b)
+	}
+	for i := range a.Items() {
+		if err := equal(&a.Items()[i], &b.Items()[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func same(v *Value, std any) error {
@@ -161,12 +237,20 @@ func same(v *Value, std any) error {
 		if got, ok := v.Number(); !ok || got != s.String() {
 			return fmt.Errorf("number: got %q, want %q", got, s)
 		}
+	case nil:
+		if v.Kind() != KindNull {
+			return fmt.Errorf("got kind %d, want null", v.Kind())
+		}
+	case bool:
+		if got, ok := v.Literal(); !ok || v.Kind() != KindBool || got != fmt.Sprint(s) {
+			return fmt.Errorf("bool: got %q, want %v", got, s)
+		}
 	case []any:
 		if v.Kind() != KindArray || len(v.Items()) != len(s) {
 			return fmt.Errorf("array: got %d items, want %d", len(v.Items()), len(s))
 		}
 		for i, item := range s {
-			if err := same(v.Items()[i], item); err != nil {
+			if err := same(&v.Items()[i], item); err != nil {
 				return err
 			}
 		}

@@ -48,7 +48,7 @@ type Trust struct {
 	client       *http.Client
 	roots        *x509.CertPool // nil: the system's
 	certificates []byte
-	jwks         []*schema.Value
+	jwks         []schema.Value
 	now          func() time.Time
 
 	mu      sync.Mutex
@@ -100,7 +100,7 @@ func WithJWKS(text []byte) Option {
 		if v.Get("keys") == nil {
 			return errors.New("trust keys: it is not a set of keys ({\"keys\": […]})")
 		}
-		t.jwks = append([]*schema.Value{}, v.Get("keys").Items()...)
+		t.jwks = append([]schema.Value{}, v.Get("keys").Items()...)
 		return nil
 	}
 }

@@ -152,7 +152,7 @@ func (s *plaidScheme) download(kid string) (*jwk, error) {
 	if s.t.jwks != nil {
 		for _, v := range s.t.jwks {
 			if text(v.Get("kid")) == kid {
-				return readJWK(v)
+				return readJWK(&v)
 			}
 		}
 		return nil, errNoKey

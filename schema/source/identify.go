@@ -202,10 +202,15 @@ func isJSON(media string) bool {
 // whole is not one that may be answered with success.
 func (s *Source) Identify(d Delivery) ([]Item, error) {
 	body, contentType := d.event()
-	root, err := s.read(contentType, body)
-	if err != nil {
-		return nil, &IdentifyError{IdentifyBody, err.Error()}
+	var items []Item
+	var err error
+	if bad := s.read(contentType, body, func(root *schema.Value) { items, err = s.items(d, root, body, contentType) }); bad != nil {
+		return nil, &IdentifyError{IdentifyBody, bad.Error()}
 	}
+	return items, err
+}
+
+func (s *Source) items(d Delivery, root *schema.Value, body []byte, contentType string) ([]Item, error) {
 	live := s.live.kept(d.Header, root)
 	if !s.event.batch {
 		item, err := s.item(d, root, body, s.kept(contentType))
@@ -222,8 +227,8 @@ func (s *Source) Identify(d Delivery) ([]Item, error) {
 	items := make([]Item, 0, len(list.Items()))
 	var first *IdentifyError
 	unusable := 0
-	for i, v := range list.Items() {
-		item, err := s.batchItem(d, v)
+	for i := range list.Items() {
+		item, err := s.batchItem(d, &list.Items()[i])
 		if err != nil {
 			if unusable++; first == nil {
 				err.Detail = fmt.Sprintf("item %d of %s: %s", i, s.event.items, err.Detail)

@@ -28,10 +28,16 @@ func (s *Source) Map(ev *schema.Event) (schema.Meaning, error) {
 	if len(postings) == 0 && len(statuses) == 0 {
 		return schema.Meaning{}, nil
 	}
-	root, err := s.read(ev.ContentType, ev.Body)
-	if err != nil {
-		return schema.Meaning{}, &schema.MappingError{Reason: schema.ReasonBodyUnreadable, Detail: err.Error()}
+	var m schema.Meaning
+	var err error
+	if bad := s.read(ev.ContentType, ev.Body, func(root *schema.Value) { m, err = s.meaning(ev, root, postings, statuses) }); bad != nil {
+		return schema.Meaning{}, &schema.MappingError{Reason: schema.ReasonBodyUnreadable, Detail: bad.Error()}
 	}
+	return m, err
+}
+
+// meaning is what the rules make of the event.
+func (s *Source) meaning(ev *schema.Event, root *schema.Value, postings []*postingRule, statuses []*statusRule) (schema.Meaning, error) {
 	counts, unclear := s.live.judge(ev, root)
 	if !counts {
 		return schema.Meaning{}, nil
@@ -92,8 +98,8 @@ func (r *postingRule) places(root *schema.Value) []*schema.Value {
 		return nil
 	}
 	var places []*schema.Value
-	for _, item := range list.Items() {
-		places = append(places, root.With(itemField, item))
+	for i := range list.Items() {
+		places = append(places, root.With(itemField, &list.Items()[i]))
 	}
 	return places
 }

@@ -14,24 +14,36 @@ import (
 	"hookledger/schema"
 )
 
-// read parses the bytes of an event. Without a content type they are what the source
-// expects.
-func (s *Source) read(contentType string, body []byte) (*schema.Value, error) {
+// read parses the bytes of an event, and fails if it cannot. Without a content type they
+// are what the source expects. use may keep texts, but no value.
+func (s *Source) read(contentType string, body []byte, use func(*schema.Value)) error {
+	if contentType == mediaJSON && s.def.Read == nil {
+		return schema.WithJSON(body, s.limits(), use)
+	}
 	media, params, _ := mime.ParseMediaType(contentType)
-	if s.def.Read != nil {
-		return s.def.Read(media, body)
-	}
+	var v *schema.Value
+	var err error
 	switch {
+	case s.def.Read != nil:
+		v, err = s.def.Read(media, body)
 	case media == mediaMultipart:
-		return readMultipart(params["boundary"], body)
+		v, err = readMultipart(params["boundary"], body)
 	case media == mediaForm, media == "" && s.event.format == BodyForm:
-		return ReadForm(body)
+		v, err = ReadForm(body)
+	default:
+		return schema.WithJSON(body, s.limits(), use)
 	}
-	limits := schema.Limits{}
+	if err == nil {
+		use(v)
+	}
+	return err
+}
+
+func (s *Source) limits() schema.Limits {
 	if s.event.batch {
-		limits.MaxTokens = maxBatchTokens
+		return schema.Limits{MaxTokens: maxBatchTokens}
 	}
-	return schema.ParseJSON(body, limits)
+	return schema.Limits{}
 }
 
 // maxBatchTokens bounds a delivery of several events. GoCardless sends up to 250, of 45 to 70

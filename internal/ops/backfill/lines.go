@@ -84,7 +84,7 @@ func unwrap(line []byte) ([]told, error) {
 		if text, _ := textOf(v, "object"); text == "list" && v.Get("data") != nil && v.Get("data").Kind() == schema.KindArray {
 			var list []told
 			for _, item := range v.Get("data").Items() {
-				list = append(list, told{body: bytes.Clone(item.Raw()), header: http.Header{}})
+				list = append(list, told{body: item.Raw(), header: http.Header{}})
 			}
 			return list, nil
 		}
@@ -117,7 +117,7 @@ func unwrapOne(v *schema.Value) (told, error) {
 		text, _ := body.Text() // the bytes as they were, in a string
 		t.body = []byte(text)
 	case body != nil:
-		t.body = bytes.Clone(body.Raw())
+		t.body = body.Raw()
 	default:
 		text, ok := textOf(v, "body_base64")
 		decoded, err := base64.StdEncoding.DecodeString(text)
