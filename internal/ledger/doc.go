@@ -15,14 +15,19 @@
 //
 //	Batch ─decode─▶ items ─look─▶ known ─decide─▶ plan ─lock─▶ write ─▶ weigh ─▶ commit ─▶ Committed
 //
-// A transaction is three round trips: begin, lock the progress row and ask which events
-// are known; insert events and entries; add to the balances, advance progress and COMMIT
-// in one write. Events that are known with the same bytes are neither parsed nor mapped,
+// A transaction is two round trips if all that is left of the batch looks new: begin, lock
+// the progress row and ask which events are known; insert events and entries, add to the
+// balances, advance progress and COMMIT in one write. There the constraints decide alone:
+// if one of them is met, the transaction is rolled back and the batch runs again, wary.
+// Where anything else is to be written, and for some batches after such a meeting, it is
+// three: events and entries are inserted with ON CONFLICT DO NOTHING, and what RETURNING
+// says comes between. (The inserts of the first kind take two thirds of the time, Postgres
+// 15: no row is looked up before it is inserted.) Events that are known with the same bytes are neither parsed nor mapped,
 // so a replay does not depend on today's configuration.
 //
 // A plan is what the batch will write if nobody else is faster. Whether an event was new
-// is for RETURNING to say: if one was not, the transaction is rolled back and the batch
-// runs again, seeing what the faster one committed.
+// is for the constraint or RETURNING to say: if one was not, the transaction is rolled back
+// and the batch runs again, seeing what the faster one committed.
 //
 // # Outcomes of an event
 //

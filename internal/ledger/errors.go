@@ -3,6 +3,7 @@ package ledger
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -17,6 +18,9 @@ var ErrPositionMoved = errors.New("position moved: read it again")
 // errRace says that another transaction decided first about an event, a state or a
 // row of this batch. The same batch can run again at once.
 var errRace = errors.New("another transaction was faster")
+
+// errWall says that something of a batch that looked new stands already.
+var errWall = fmt.Errorf("%w: what looked new is known", errRace)
 
 // WaitError says that a record is good but cannot be read with this program or this
 // configuration. Its partition waits, with an incident; nothing is quarantined.
@@ -67,6 +71,7 @@ const (
 	codeNumericOutOfRange = "22003"
 	codeDivisionByZero    = "22012"
 	codeNotNull           = "23502"
+	codeUnique            = "23505"
 	codeCheck             = "23514"
 )
 
@@ -87,6 +92,9 @@ func classify(err error) error {
 	switch {
 	case pg.Code == codeDivisionByZero: // only a guard divides, see queryAccounts
 		return fmt.Errorf("%w: %w", errRace, err)
+	case pg.Code == codeUnique && (pg.TableName == "ledger_entries" || strings.HasPrefix(pg.TableName, "processed_events")):
+		// Only queryAddEvents and queryAddEntries let one through.
+		return fmt.Errorf("%w: %w", errWall, err)
 	case pg.Code == codeNumericOutOfRange:
 		return &dataError{reasonOverflow, "a sum does not fit 64 bits", err}
 	case len(pg.Code) == 5 && pg.Code[:2] == "22":

@@ -106,10 +106,14 @@ func TestForgotten_ReplayedOrResentMovesNothing(t *testing.T) {
 // forgotten first, nothing moves twice.
 func TestForgotten_EventInBothGenerationsOfARotation(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []string{"money", "two lines", "status", "latest", "ignored"} {
-		t.Run(kind, func(t *testing.T) {
+	for _, name := range []string{"money", "two lines", "status", "latest", "ignored", "wary: money", "wary: two lines", "wary: ignored"} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			kind, wary := strings.CutPrefix(name, "wary: ")
 			b, owner := setupMemory(t)
+			if wary {
+				b.ledger.wary.Store(1000)
+			}
 			ctx := t.Context()
 			b.start(0)
 			b.start(1)
@@ -155,7 +159,9 @@ func TestForgotten_EventInBothGenerationsOfARotation(t *testing.T) {
 			}
 			rows := query1[int64](t, b.pool, `select count(*) from processed_events where event_id = $1`, kind)
 			t.Logf("%s: %d rows in %d generations", kind, rows, query1[int64](t, b.pool, `select count(distinct generation) from processed_events`))
-			if kind != "status" && kind != "latest" && rows != 2 {
+			// A batch that meets a wall, where all looked new, runs again and finds the other
+			// row; one that looks at what RETURNING says makes a second.
+			if inBoth := wary || kind == "ignored"; inBoth && rows != 2 {
 				t.Errorf("got %d rows, want one in each generation", rows) // else this tests something easier
 			}
 			want := int64(0)

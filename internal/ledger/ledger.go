@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"errors"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -67,6 +68,23 @@ type Ledger struct {
 	surge    *surge
 	// unprepared is set once a pooler turned out not to know prepared statements.
 	unprepared atomic.Bool
+	// wary counts down the batches that are not trusted to be as new as they look.
+	wary atomic.Int64
+}
+
+// waryBatches is for how many batches the ledger stays wary. Where two events of many
+// tell of one movement, every batch may meet a wall, and each would cost a second
+// transaction; so one in twenty does.
+const waryBatches = 20
+
+// trusts tells whether a batch that looks new is written as if it were.
+func (l *Ledger) trusts() bool { return l.wary.Load() <= 0 || l.wary.Add(-1) < 0 }
+
+// warned looks whether err says that such a batch was not new.
+func (l *Ledger) warned(err error) {
+	if errors.Is(err, errWall) {
+		l.wary.Store(waryBatches)
+	}
 }
 
 // New returns a Ledger on pool, which may lead through a pooler in transaction mode.

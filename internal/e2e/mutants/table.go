@@ -89,6 +89,10 @@ var Table = []Mutant{
 			File: fileWrite,
 			Old:  "	if len(inserts) > 0 {\n		calls = append(calls, call{query: queryInsertEvents,",
 			New:  "	if len(inserts) == 1 {\n		events++\n	} else if len(inserts) > 0 {\n		calls = append(calls, call{query: queryInsertEvents,",
+		}, {
+			File: fileWrite,
+			Old:  "	for i := range w.entries {\n		w.entries[i].written = true\n",
+			New:  "	if len(w.plan.order) == 1 {\n		calls = calls[1:]\n	}\n	for i := range w.entries {\n		w.entries[i].written = true\n",
 		}},
 	},
 	{
