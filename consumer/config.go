@@ -43,7 +43,7 @@ func DefaultConfig() Config {
 		SessionTimeout:  10 * time.Second,
 		BatchMaxRecords: 1000,
 		BatchMaxBytes:   4 << 20,
-		BufferBytes:     16 << 20,
+		BufferBytes:     12 << 20,
 		CheckInterval:   10 * time.Second,
 	}
 }

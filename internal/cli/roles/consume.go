@@ -43,6 +43,7 @@ away it waits, and /readyz on consume.admin says why.`,
 				return app.Usage(err)
 			}
 			log = log.With().Str("role", "consume").Logger()
+			relaxWorker()
 			registry := observe.NewRegistry()
 			worker, pool, err := NewWorker(c.Context(), cfg, log, registry)
 			if err != nil {
