@@ -27,9 +27,10 @@ type drain struct {
 	peakMiB       float64
 }
 
-// drained waits until total records are done. Its clock begins with the first ones, so
-// that starting and joining a group are left out on both sides.
-func (b *bench) drained(url, done string, total int, ps ...*testkit.KillableProcess) drain {
+// drained starts processes and waits until total records are done. Its clock begins with
+// the first ones, so that starting and joining a group are left out on both sides. A
+// process that is ready has begun already, so that nobody waits for that either.
+func (b *bench) drained(url, done string, total int, start func() []*testkit.KillableProcess) ([]*testkit.KillableProcess, drain) {
 	b.tb.Helper()
 	conn := connect(b.tb, url)
 	defer func() { _ = conn.Close(context.Background()) }()
@@ -37,8 +38,10 @@ func (b *bench) drained(url, done string, total int, ps ...*testkit.KillableProc
 	var from, at int64
 	var begin, thirdAt time.Time
 	var third int64
-	start := time.Now()
-	u := b.watch(ps...)
+	started := time.Now()
+	u := b.watch()
+	ps := start()
+	u.add(ps)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -54,7 +57,7 @@ func (b *bench) drained(url, done string, total int, ps ...*testkit.KillableProc
 		}
 		if at >= int64(total) {
 			if from == at { // all at once
-				from, begin = 0, start
+				from, begin = 0, started
 			}
 			d.rate = float64(at-from) / now.Sub(begin).Seconds()
 			if d.early = d.rate; third > from {
@@ -64,10 +67,10 @@ func (b *bench) drained(url, done string, total int, ps ...*testkit.KillableProc
 			for _, p := range ps {
 				d.peakMiB = max(d.peakMiB, memoryOf(p.PID(), "VmHWM"))
 			}
-			return d
+			return ps, d
 		}
-		if now.Sub(start) > 10*time.Minute {
-			b.tb.Fatalf("after %s %d of %d records are done", now.Sub(start).Round(time.Second), at, total)
+		if now.Sub(started) > 10*time.Minute {
+			b.tb.Fatalf("after %s %d of %d records are done", now.Sub(started).Round(time.Second), at, total)
 		}
 		<-tick.C
 	}
@@ -79,11 +82,13 @@ func (b *bench) fresh(kafka *testkit.KafkaCluster, topic, url string, total, pro
 	b.tb.Helper()
 	s := b.newSystem(kafka, topic, url)
 	b.checkpoint()
-	var ps []*testkit.KillableProcess
-	for range processes {
-		ps = append(ps, s.start("consume", env...))
-	}
-	return s, ps, b.drained(url, oursDone, total, ps...)
+	ps, d := b.drained(url, oursDone, total, func() (ps []*testkit.KillableProcess) {
+		for range processes {
+			ps = append(ps, s.launch("consume", env...))
+		}
+		return ps
+	})
+	return s, ps, d
 }
 
 func kill(ps []*testkit.KillableProcess) {
@@ -107,9 +112,10 @@ func (b *bench) bareOnce(kafka *testkit.KafkaCluster, topic string, total, worke
 	b.tb.Helper()
 	url := b.database("bare")
 	b.checkpoint()
-	p := b.startFloor("apply", order{Brokers: kafka.Brokers(), Topic: topic, Database: url, Workers: workers})
-	d := b.drained(url, bareDone, total, p)
-	p.Kill()
+	ps, d := b.drained(url, bareDone, total, func() []*testkit.KillableProcess {
+		return []*testkit.KillableProcess{b.startFloor("apply", order{Brokers: kafka.Brokers(), Topic: topic, Database: url, Workers: workers})}
+	})
+	kill(ps)
 	b.drop(url)
 	return d
 }
@@ -121,9 +127,10 @@ func (b *bench) again(s *system, total int) drain {
 	exec1(b.tb, s.database, `update consumer_progress set next_offset = 0, from_offset = 0`)
 	s.commitZero()
 	b.checkpoint()
-	started := []*testkit.KillableProcess{s.start("consume")}
-	d := b.drained(s.database, oursDone, total, started...)
-	stop(b, started)
+	ps, d := b.drained(s.database, oursDone, total, func() []*testkit.KillableProcess {
+		return []*testkit.KillableProcess{s.launch("consume")}
+	})
+	stop(b, ps)
 	return d
 }
 

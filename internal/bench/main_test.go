@@ -77,7 +77,7 @@ type mode struct {
 
 var (
 	tinyMode   = mode{"tiny", 1, 200 * time.Millisecond, 600, 600, 600, []int{1_000}, []int{1}, []int{4}}
-	quickMode  = mode{"quick", 2, 2 * time.Second, 60_000, 100_000, 1_000_000, []int{10_000, 300_000}, []int{1}, []int{64, 256}}
+	quickMode  = mode{"quick", 2, 2 * time.Second, 150_000, 100_000, 1_000_000, []int{10_000, 300_000}, []int{1}, []int{64, 256}}
 	normalMode = mode{"normal", 3, 4 * time.Second, 300_000, 1_000_000, 10_000_000, []int{10_000, 1_000_000}, []int{1, 3}, []int{64, 256}}
 	fullMode   = mode{"full", 5, 8 * time.Second, 300_000, 1_000_000, 10_000_000, []int{10_000, 1_000_000, 10_000_000}, []int{1, 3}, []int{64, 256}}
 )

@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -100,13 +101,18 @@ type usage struct {
 	main   time.Duration
 }
 
-// watch begins to count the work of processes, and that of Postgres.
-func (b *bench) watch(ps ...*testkit.KillableProcess) *usage {
-	u := &usage{b: b}
+// add begins to count the work of processes.
+func (u *usage) add(ps []*testkit.KillableProcess) {
 	for _, p := range ps {
 		u.pids = append(u.pids, p.PID())
 		u.before = append(u.before, cpuOf(p.PID()))
 	}
+}
+
+// watch begins to count the work of processes, and that of Postgres.
+func (b *bench) watch(ps ...*testkit.KillableProcess) *usage {
+	u := &usage{b: b}
+	u.add(ps)
 	if b.shared.main != 0 {
 		u.main = cpuOfTree(b.shared.main)
 	}
@@ -137,6 +143,14 @@ func (b *bench) profileRole(role, admin string) {
 	go func() {                     // ends with the group
 		defer close(done)
 		for n := 0; ; n++ {
+			for wait := n == 0; wait; { // until it listens
+				conn, err := net.Dial("tcp", admin)
+				if wait = err != nil && ctx.Err() == nil; wait {
+					<-time.After(5 * time.Millisecond)
+				} else if err == nil {
+					_ = conn.Close()
+				}
+			}
 			for _, kind := range []string{"profile?seconds=3", "allocs"} {
 				req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+admin+"/debug/pprof/"+kind, http.NoBody)
 				if err != nil {

@@ -173,11 +173,24 @@ func (b *bench) newTopic(kafka *testkit.KafkaCluster) string {
 // start starts a role with an environment of its own and waits until it is ready.
 func (s *system) start(role string, env ...string) *testkit.KillableProcess {
 	s.b.tb.Helper()
+	return s.begin(role, true, env)
+}
+
+// launch starts a role and does not wait.
+func (s *system) launch(role string, env ...string) *testkit.KillableProcess {
+	s.b.tb.Helper()
+	return s.begin(role, false, env)
+}
+
+func (s *system) begin(role string, wait bool, env []string) *testkit.KillableProcess {
+	s.b.tb.Helper()
 	admin := freeAddr(s.b.tb)
-	p := testkit.StartHookledger(s.b.tb, testkit.ProcessOptions{
-		Args: []string{role, "--config", s.config}, Dir: s.dir, ReadyURL: "http://" + admin + "/readyz", ReadyWithin: time.Minute,
-		Env: append(env, "HOOKLEDGER_"+strings.ToUpper(role)+"_ADMIN="+admin),
-	})
+	opts := testkit.ProcessOptions{Args: []string{role, "--config", s.config}, Dir: s.dir,
+		Env: append(env, "HOOKLEDGER_"+strings.ToUpper(role)+"_ADMIN="+admin)}
+	if wait {
+		opts.ReadyURL, opts.ReadyWithin = "http://"+admin+"/readyz", time.Minute
+	}
+	p := testkit.StartHookledger(s.b.tb, opts)
 	s.b.profileRole(role, admin)
 	return p
 }
