@@ -41,11 +41,8 @@ func newRecord(d *delivery, v signature.Verified, item provider.Item, trace stri
 		SignatureHeaders: v.Headers(), Livemode: item.Livemode, TraceParent: trace,
 		ContentType: item.ContentType, Body: item.Body, BodySHA256: sha256.Sum256(item.Body),
 	}
-	headers := ev.Headers()
-	r := &kgo.Record{Key: ev.RecordKey(), Value: item.Body, Timestamp: d.receivedAt, Headers: make([]kgo.RecordHeader, len(headers))}
-	for i, h := range headers {
-		r.Headers[i] = kgo.RecordHeader{Key: h.Key, Value: h.Value}
-	}
+	r := &kgo.Record{Key: ev.RecordKey(), Value: item.Body, Timestamp: d.receivedAt, Headers: make([]kgo.RecordHeader, 0, 16)}
+	ev.EachHeader(func(key string, value []byte) { r.Headers = append(r.Headers, kgo.RecordHeader{Key: key, Value: value}) })
 	return r
 }
 

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -61,37 +62,51 @@ func (e *Event) RecordKey() []byte { return []byte(e.ID) }
 // Headers returns the headers of the event's record. Values are UTF-8 text; times
 // are RFC 3339 in UTC with nine decimals.
 func (e *Event) Headers() []Header {
-	ceType := e.Type
-	if ceType == "" {
-		ceType = UnknownType
+	hs := make([]Header, 0, 15+len(e.SignatureHeaders))
+	e.EachHeader(func(key string, value []byte) { hs = append(hs, Header{key, value}) })
+	return hs
+}
+
+// EachHeader gives the headers of the event's record one by one, as Headers does.
+func (e *Event) EachHeader(add func(key string, value []byte)) {
+	all := make([]byte, 0, 512) // room for all values
+	value := func() []byte { v := all[:len(all):len(all)]; all = all[len(all):]; return v }
+	text := func(key, v string) {
+		all = append(all, v...)
+		add(key, value())
 	}
-	hs := make([]Header, 0, 14+len(e.SignatureHeaders))
-	add := func(k, v string) { hs = append(hs, Header{k, []byte(v)}) }
-	add(HeaderSpecVersion, "1.0")
-	add(HeaderID, e.ID)
-	add(HeaderSource, "/webhooks/"+e.Source)
-	add(HeaderType, ceType)
+	instant := func(key string, t time.Time) {
+		all = t.UTC().AppendFormat(all, timeLayout)
+		add(key, value())
+	}
+	text(HeaderSpecVersion, "1.0")
+	text(HeaderID, e.ID)
+	text(HeaderSource, "/webhooks/"+e.Source)
+	text(HeaderType, cmp.Or(e.Type, UnknownType))
 	if !e.OccurredAt.IsZero() {
-		add(HeaderTime, formatTime(e.OccurredAt))
+		instant(HeaderTime, e.OccurredAt)
 	}
-	add(HeaderContentType, e.ContentType)
-	add(HeaderHLVersion, Version)
-	add(HeaderHLSource, e.Source)
-	add(HeaderHLReceivedAt, formatTime(e.ReceivedAt))
-	add(HeaderHLScheme, e.Scheme)
-	add(HeaderHLKeyID, e.KeyID)
-	add(HeaderHLBodySHA256, hex.EncodeToString(e.BodySHA256[:]))
-	add(HeaderHLDeliveryID, e.DeliveryID)
+	text(HeaderContentType, e.ContentType)
+	text(HeaderHLVersion, Version)
+	text(HeaderHLSource, e.Source)
+	instant(HeaderHLReceivedAt, e.ReceivedAt)
+	text(HeaderHLScheme, e.Scheme)
+	text(HeaderHLKeyID, e.KeyID)
+	all = hex.AppendEncode(all, e.BodySHA256[:])
+	add(HeaderHLBodySHA256, value())
+	text(HeaderHLDeliveryID, e.DeliveryID)
 	if e.BodyUnauthenticated {
-		add(HeaderHLAuthenticated, "false")
+		text(HeaderHLAuthenticated, "false")
 	}
 	if e.Livemode != "" {
-		add(HeaderHLLivemode, e.Livemode)
+		text(HeaderHLLivemode, e.Livemode)
 	}
 	if e.TraceParent != "" {
-		add(HeaderTraceParent, e.TraceParent)
+		text(HeaderTraceParent, e.TraceParent)
 	}
-	return append(hs, e.SignatureHeaders...)
+	for _, h := range e.SignatureHeaders {
+		add(h.Key, h.Value)
+	}
 }
 
 // DecodeRecord reads the event of a record. It checks that the record is complete,

@@ -13,7 +13,8 @@ var queryBegin = query{"begin", `begin isolation level read committed`}
 // Settings end with the transaction, so that a pooler may give its connection to
 // anybody next. Plans must not depend on statistics: tables here grow from nothing to
 // 10^8 rows, and a plan made for the first thousand is wrong for the rest; each
-// statement has its one index, and nested loops over it are the only sane way.
+// statement has its one index, and nested loops over it are the only sane way. So a plan
+// that was made once for a connection is as good as one made each time.
 var querySettings = query{"set timeouts", `
 select set_config('synchronous_commit', 'on', true),
        set_config('statement_timeout', $1, true),
@@ -22,6 +23,7 @@ select set_config('synchronous_commit', 'on', true),
        set_config('enable_seqscan', 'off', true),
        set_config('enable_hashjoin', 'off', true),
        set_config('enable_mergejoin', 'off', true),
+       set_config('plan_cache_mode', 'force_generic_plan', true),
        set_config('jit', 'off', true)`}
 
 // Index: consumer_progress_pkey.
