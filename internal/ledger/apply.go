@@ -158,7 +158,6 @@ func (r *run) transact(ctx context.Context, items []item, start int64) (_ Commit
 	w := newWriting(r.batch, plan, start)
 	w.replay = r.replay
 	if w.allNew() && r.ledger.trusts() {
-		crashpoint.Reach("ledger.commit")
 		if err := classify(w.add(ctx, t)); err != nil {
 			r.ledger.warned(err)
 			return none, nil, err
@@ -172,7 +171,6 @@ func (r *run) transact(ctx context.Context, items []item, start int64) (_ Commit
 	if err := w.weigh(ctx, t); err != nil {
 		return none, nil, err
 	}
-	crashpoint.Reach("ledger.commit")
 	surging := r.ledger.surge.after(plan.items, w.newQuarantined)
 	if err := w.commit(ctx, t, surging); err != nil {
 		return none, nil, classify(err)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"hookledger/internal/crashpoint"
 	"hookledger/schema"
 )
 
@@ -279,6 +280,7 @@ func (w *writing) finish(ctx context.Context, t *transaction, calls []call) erro
 		advance = w.replay.advance(w)
 	}
 	calls = append(append(calls, advance...), call{query: queryCommit})
+	crashpoint.Reach("ledger.commit")
 	return t.trip(ctx, calls...)
 }
 
