@@ -41,7 +41,7 @@ func TestStop_WaitsForTheChild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := p.Stop(ctx, syscall.SIGTERM); err != nil {
 		t.Fatalf("Stop: %v", err)
