@@ -33,5 +33,7 @@
 //   - Killed during initdb: the unfinished cluster is thrown away.
 //   - A port is taken, a folder is in use or out of reach: an error that says
 //     what to do.
+//   - A worker is killed while its group rebalances, and others wait for it in turns: the
+//     embedded broker would wait for ever; it is made to go on after the rebalance timeout.
 //   - Postgres ends by itself: Done is closed; the owner decides.
 package devstack

@@ -88,6 +88,7 @@ func (k *Kafka) start(opts KafkaOptions, data string) error {
 	if err != nil {
 		return err
 	}
+	limitRebalances(k.cluster)
 	k.addr = k.cluster.ListenAddrs()[0]
 	return nil
 }
