@@ -19,4 +19,7 @@
 // the cluster: a migrating user without CREATEROLE needs them made before, and the
 // error says which statement does it. Down never drops roles, because other databases
 // may use them.
+//
+// A schema that becomes newer beneath a worker that runs makes it not ready, and it goes
+// on: what it writes must be allowed there. Started again, it refuses.
 package migrations
