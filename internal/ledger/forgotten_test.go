@@ -197,7 +197,7 @@ func TestForgotten_EventInBothGenerationsOfARotation(t *testing.T) {
 // waitsForLocks waits until n sessions of this database wait for a lock.
 func waitsForLocks(tb testing.TB, owner *pgxpool.Pool, n int) {
 	tb.Helper()
-	testkit.Eventually(tb, 10*time.Second, func() error {
+	testkit.Eventually(tb, time.Minute, func() error {
 		got := query1[int](tb, owner, `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
 		if got != n {
 			return fmt.Errorf("%d sessions wait for locks, want %d", got, n)

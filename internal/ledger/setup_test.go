@@ -71,6 +71,9 @@ func record(offset int64, e schema.Event) Record {
 	return Record{Offset: offset, Timestamp: e.ReceivedAt, Key: e.RecordKey(), Value: e.Body, Headers: e.Headers()}
 }
 
+// patient waits for locks that a test holds on a busy machine.
+var patient = Options{StatementTimeout: time.Minute, LockTimeout: time.Minute, IdleTimeout: time.Minute}
+
 // bundle is a ledger on a database of its own.
 type bundle struct {
 	tb     testing.TB
@@ -87,7 +90,7 @@ func setup(tb testing.TB) *bundle {
 
 func setupOn(tb testing.TB, pool *pgxpool.Pool) *bundle {
 	tb.Helper()
-	return &bundle{tb: tb, pool: pool, ledger: New(pool, mapBody, Options{}), next: map[int32]int64{}}
+	return &bundle{tb: tb, pool: pool, ledger: New(pool, mapBody, patient), next: map[int32]int64{}}
 }
 
 // start gives a partition its progress row.
