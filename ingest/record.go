@@ -42,7 +42,9 @@ func newRecord(d *delivery, v signature.Verified, item provider.Item, trace stri
 		ContentType: item.ContentType, Body: item.Body, BodySHA256: sha256.Sum256(item.Body),
 	}
 	r := &kgo.Record{Key: ev.RecordKey(), Value: item.Body, Timestamp: d.receivedAt, Headers: make([]kgo.RecordHeader, 0, 16)}
-	ev.EachHeader(func(key string, value []byte) { r.Headers = append(r.Headers, kgo.RecordHeader{Key: key, Value: value}) })
+	ev.EachHeader(func(key string, value []byte) {
+		r.Headers = append(r.Headers, kgo.RecordHeader{Key: key, Value: value})
+	})
 	return r
 }
 
