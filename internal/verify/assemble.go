@@ -43,33 +43,46 @@ func (r *run) about(f finding, words, otherwise string) string {
 	return f.first(r.command(words), r.command(otherwise))
 }
 
+// What is counted where nothing is wrong.
+var (
+	wordAccounts = words{"account", "accounts"}
+	wordEntries  = words{"entry", "entries"}
+	wordEvents   = words{"event", "events"}
+	wordRecords  = words{"record", "records"}
+)
+
 func (r *run) checks() []Check {
 	t, acc := &r.tables, &r.acc
-	compared := fmt.Sprintf("%d entries", t.entries)
+	compared, records := wordEntries.of(t.entries), wordRecords.of(acc.records)
 	moneyless := merged(t.moneyless, acc.moneyless)
 	hashes := merged(acc.mismatched, t.conflictHashes)
+	unfounded := merged(t.unfounded, r.meanings.events)
 	wrongSignatures := acc.signatures.judge()
 	return []Check{
-		t.balances.check(CheckBalances, "accounts whose balance or entry_count is not that of their entries",
-			fmt.Sprintf("%d accounts, %d entries", t.accounts, t.entries), r.about(t.balances, "accounts show", "verify")),
-		t.unfounded.check(CheckEntries, "entries without an applied event, a payment or an amendment", compared, r.about(t.unfounded, "events show", "accounts list")),
-		moneyless.check(CheckEvents, "applied events, payments or amendments without their entries",
-			fmt.Sprintf("%d events and what else moves money", max(t.events, acc.records)), r.about(moneyless, "events show", "accounts list")),
-		t.amounts.check(CheckAmounts, "entries with an amount or a currency that no event may have", compared, r.about(t.amounts, "events show", "accounts list")),
-		r.meanings.wrong.check(CheckMeaning, "applied events whose entries are not what the event was recorded to mean",
+		t.balances.check(CheckBalances, words{"account whose balance or entry_count is not that of its entries", "accounts whose balance or entry_count is not that of their entries"},
+			wordAccounts.of(t.accounts)+", "+compared, r.about(t.balances, "accounts show", "verify")),
+		unfounded.check(CheckEntries, words{"entry without an applied event, a payment or an amendment", "entries without an applied event, a payment or an amendment"},
+			compared, r.about(unfounded, "events show", "accounts list")),
+		moneyless.check(CheckEvents, words{"applied event, payment or amendment without its entries", "applied events, payments or amendments without their entries"},
+			wordEvents.of(max(t.events, acc.records))+" and what else moves money", r.about(moneyless, "events show", "accounts list")),
+		t.amounts.check(CheckAmounts, words{"entry with an amount or a currency that no event may have", "entries with an amount or a currency that no event may have"},
+			compared, r.about(t.amounts, "events show", "accounts list")),
+		r.meanings.wrong.check(CheckMeaning, words{"applied event whose entries are not what it was recorded to mean", "applied events whose entries are not what they were recorded to mean"},
 			compared, r.about(r.meanings.wrong, "events show", "events list")),
-		r.meanings.keys.check(CheckEffectKeys, "entries whose effect key is not that of their movement: what keeps it from being paid again was changed",
+		r.meanings.keys.check(CheckEffectKeys, words{"entry whose effect key is not that of its movement: what keeps it from being paid again was changed",
+			"entries whose effect key is not that of their movement: what keeps them from being paid again was changed"},
 			compared, r.about(r.meanings.keys, "events show", "accounts list")),
-		acc.unaccounted.check(CheckRecords, "records below the committed offset are nowhere on record",
-			fmt.Sprintf("%d records below the committed offsets", acc.records), r.rewind(acc.rewindTo)),
-		hashes.check(CheckHashes, "stored hashes or bytes differ from the topic's", fmt.Sprintf("%d records", acc.records), r.about(hashes, "events show", "events list")),
-		wrongSignatures.check(CheckSignatures, "records whose signature was made by no secret that was in use when they were received",
-			fmt.Sprintf("%d signatures", acc.signatures.held), r.about(wrongSignatures, "events show", "events list")),
-		r.progress.check(CheckPositions, "positions disagree"+r.mendPositions(),
-			fmt.Sprintf("%d partitions", len(r.pos.parts)), r.command(r.positionsNext())),
-		t.untraced.check(CheckResolutions, "records left the quarantine, and nothing says what became of their events (look at each, and read it again: replay reset)",
+		acc.unaccounted.check(CheckRecords, words{"record below the committed offset is nowhere on record", "records below the committed offset are nowhere on record"},
+			records+" below the committed offsets", r.rewind(acc.rewindTo)),
+		hashes.check(CheckHashes, words{"stored hash or body differs from the topic's", "stored hashes or bodies differ from the topic's"}, records, r.about(hashes, "events show", "events list")),
+		wrongSignatures.check(CheckSignatures, words{"record whose signature was made by no secret that was in use when it was received", "records whose signature was made by no secret that was in use when they were received"},
+			words{"signature", "signatures"}.of(acc.signatures.held), r.about(wrongSignatures, "events show", "events list")),
+		r.progress.check(CheckPositions, words{"position disagrees" + r.mendPositions(), "positions disagree" + r.mendPositions()},
+			words{"partition", "partitions"}.of(int64(len(r.pos.parts))), r.command(r.positionsNext())),
+		t.untraced.check(CheckResolutions, words{"record left the quarantine, and nothing says what became of its event (look at it, and read it again: replay reset)",
+			"records left the quarantine, and nothing says what became of their events (look at each, and read it again: replay reset)"},
 			"every record that left the quarantine has an outcome", r.about(t.untraced, "events show", "quarantine list --all")),
-		t.losses.check(CheckIncidents, "losses not acknowledged", "no loss is open", r.command("incidents list --open --severity loss")),
+		t.losses.check(CheckIncidents, words{"loss not acknowledged", "losses not acknowledged"}, "no loss is open", r.command("incidents list --open --severity loss")),
 	}
 }
 
@@ -78,22 +91,25 @@ func (r *run) historyChecks() []Check {
 	if r.acks == nil {
 		return nil
 	}
-	return []Check{r.missing.lost.check(CheckAcknowledged, "acknowledged deliveries whose event is neither in the topic nor on record; the provider's listing has it: fill it in",
-		fmt.Sprintf("%d acknowledged deliveries of %d events", r.acks.lines, r.missing.events), r.command("events import FILE --source SOURCE --dry-run"))}
+	return []Check{r.missing.lost.check(CheckAcknowledged, words{"acknowledged delivery whose event is neither in the topic nor on record; the provider's listing has it: fill it in",
+		"acknowledged deliveries whose event is neither in the topic nor on record; the provider's listing has it: fill it in"},
+		words{"acknowledged delivery", "acknowledged deliveries"}.of(r.acks.lines)+" of "+wordEvents.of(r.missing.events), r.command("events import FILE --source SOURCE --dry-run"))}
 }
 
 // matter is something open that a person can close.
 type matter struct {
-	finding          *finding
-	name, what, next string
+	finding *finding
+	name    string
+	what    words
+	next    string
 }
 
 func (r *run) open() []matter {
 	t := &r.tables
 	return []matter{
-		{&t.quarantined, "quarantine", "records wait in quarantine", "quarantine list"},
-		{&t.conflicts, "conflicts", "conflicts wait for a decision", "quarantine list --conflicts"},
-		{&t.warnings, "warnings", "warnings not acknowledged", "incidents list --open"},
+		{&t.quarantined, "quarantine", words{"record waits in quarantine", "records wait in quarantine"}, "quarantine list"},
+		{&t.conflicts, "conflicts", words{"conflict waits for a decision", "conflicts wait for a decision"}, "quarantine list --conflicts"},
+		{&t.warnings, "warnings", words{"warning not acknowledged", "warnings not acknowledged"}, "incidents list --open"},
 	}
 }
 
@@ -101,24 +117,30 @@ func (r *run) notes() []Note {
 	t, acc := &r.tables, &r.acc
 	show := func(f finding) string { return r.about(f, "events show", "events list") }
 	notes := slices.Concat(
-		acc.changed.note("changed_bodies", "records of known events have other bytes and no conflict: to the worker they meant the same, or a status that was superseded", show(acc.changed)),
-		acc.byLedger.note("known_by_entry", "records whose event has no row any more, only its entries", show(acc.byLedger)),
-		acc.forgotten.note("forgotten", "records older than the memory of events and without an entry: ignored then, as far as can be told", show(acc.forgotten)),
-		t.aged.note("entries_by_ledger_alone", "entries older than the memory of events", ""),
-		r.meanings.uncompared.note("meanings_not_compared", "applied events whose meaning holds more than their entries (a status, or a movement another event told of first), and whose record or mapping of that time is gone", show(r.meanings.uncompared)),
-		acc.signatures.imported.note("imported", "records that an operator filled in: no provider signed them", show(acc.signatures.imported)),
+		acc.changed.note("changed_bodies", words{"record of a known event has other bytes and no conflict: to the worker it meant the same, or a status that was superseded",
+			"records of known events have other bytes and no conflict: to the worker they meant the same, or a status that was superseded"}, show(acc.changed)),
+		acc.byLedger.note("known_by_entry", words{"record whose event has no row any more, only its entries", "records whose event has no row any more, only its entries"}, show(acc.byLedger)),
+		acc.forgotten.note("forgotten", words{"record older than the memory of events and without an entry: ignored then, as far as can be told",
+			"records older than the memory of events and without an entry: ignored then, as far as can be told"}, show(acc.forgotten)),
+		t.aged.note("entries_by_ledger_alone", words{"entry older than the memory of events", "entries older than the memory of events"}, ""),
+		r.meanings.uncompared.note("meanings_not_compared", words{"applied event whose meaning holds more than its entries (a status, or a movement another event told of first), and whose record or mapping of that time is gone",
+			"applied events whose meaning holds more than their entries (a status, or a movement another event told of first), and whose record or mapping of that time is gone"}, show(r.meanings.uncompared)),
+		acc.signatures.imported.note("imported", words{"record that an operator filled in: no provider signed it", "records that an operator filled in: no provider signed them"}, show(acc.signatures.imported)),
 	)
 	for _, why := range slices.Sorted(maps.Keys(acc.signatures.unchecked)) {
-		notes = append(notes, acc.signatures.unchecked[why].note("signatures_not_checkable", "signatures not checkable, "+why, "")...)
+		notes = append(notes, acc.signatures.unchecked[why].note("signatures_not_checkable", words{"signature not checkable, " + why, "signatures not checkable, " + why}, "")...)
 	}
 	if r.acks != nil {
-		notes = append(notes, r.acks.cut.note("history_cut", "last lines of histories have no end and were left out: if nobody writes them any more, they were cut", "")...)
+		notes = append(notes, r.acks.cut.note("history_cut", words{"last line of a history has no end and was left out: if nobody writes it any more, it was cut",
+			"last lines of histories have no end and were left out: if nobody writes them any more, they were cut"}, "")...)
 	}
 	if n := r.missing.recorded; n > 0 {
-		notes = append(notes, Note{"acknowledged_by_record", fmt.Sprintf("%d acknowledged events are on record, and not in what was read of the topic", n), ""})
+		notes = append(notes, Note{"acknowledged_by_record", words{"acknowledged event is on record, and not in what was read of the topic",
+			"acknowledged events are on record, and not in what was read of the topic"}.of(n), ""})
 	}
 	if n := r.missing.forgotten; n > 0 {
-		notes = append(notes, Note{"acknowledged_forgotten", fmt.Sprintf("%d acknowledged events are older than the memory of events and have no entry: ignored then, as far as can be told", n), ""})
+		notes = append(notes, Note{"acknowledged_forgotten", words{"acknowledged event is older than the memory of events and has no entry: ignored then, as far as can be told",
+			"acknowledged events are older than the memory of events and have no entry: ignored then, as far as can be told"}.of(n), ""})
 	}
 	return slices.Concat(notes, r.missingTopic(), r.strangeGroup(), r.waiting(), r.deletedMeanwhile(), r.marks())
 }
@@ -179,7 +201,8 @@ func (r *run) waiting() []Note {
 	if n == 0 {
 		return nil
 	}
-	return []Note{{"waiting", fmt.Sprintf("%d records are above the committed offsets: the workers have yet to settle them", n), r.command("lag")}}
+	return []Note{{"waiting", words{"record is above the committed offsets: the workers have yet to settle it",
+		"records are above the committed offsets: the workers have yet to settle them"}.of(n), r.command("lag")}}
 }
 
 func (r *run) strangeGroup() []Note {
@@ -200,7 +223,8 @@ func (r *run) deletedMeanwhile() []Note {
 	if r.reader.deleted == 0 {
 		return nil
 	}
-	return []Note{{"deleted_meanwhile", fmt.Sprintf("%d offsets were deleted by retention before they were read", r.reader.deleted), ""}}
+	return []Note{{"deleted_meanwhile", words{"offset was deleted by retention before it was read",
+		"offsets were deleted by retention before they were read"}.of(r.reader.deleted), ""}}
 }
 
 // marks tells what an increment did not prove again.

@@ -6,8 +6,9 @@
 // the topic still holds is on record (applied, ignored, a duplicate, a conflict or in
 // quarantine); the bytes that were applied are those of the topic; every balance is
 // the sum of its entries; every entry has an event, a payment or an amendment behind
-// it, and each of these its entries; the entries of an applied event are what it was
-// recorded to mean; every entry has the effect key of its movement; signatures hold as of when they were received, where that can be
+// it, and each of these its entries; the entries of an applied event, and of an
+// amendment, are what it was recorded to mean; every entry has the keys of its event and
+// of its movement; signatures hold as of when they were received, where that can be
 // checked; what a history says was acknowledged is in the topic or on record; positions
 // agree; no loss is open. What is at or above a committed offset is not judged: it is
 // work to do. What is open but breaks no promise (quarantine, conflicts, warnings) is a
@@ -87,11 +88,16 @@
 //     told first. Then the record is read again and today's mapping is asked, and believed
 //     only if its answer has the recorded hash: it then is what was applied, and each of
 //     its postings must have its entry (CheckMeaning). Else nothing can be compared, a
-//     note. Amended events are left out: their hash is that of the amended meaning.
+//     note.
+//
+//   - The hash of an amended event is that of its last amendment. So amendments are judged
+//     instead: each takes back exactly what stood before it, and the rest are the postings
+//     that it was recorded to mean, by the same hash and the same closer look.
 //
 //   - The effect key of every entry is made again: from source, rule, movement and line; of a
 //     payment from its ID and the leg; of an amendment from its ID and line, or from its
-//     event's source, rule and movement (CheckEffectKeys). How many postings of one event share
+//     event's source, rule and movement (CheckEffectKeys). So is the event key of an entry, from
+//     source and event ID (CheckEntries). How many postings of one event share
 //     rule and movement is not on record, so of those any number up to the line will do, and
 //     two that exchanged their keys are not noticed.
 //
@@ -134,7 +140,7 @@
 // verify as a whole once a day.
 //
 // A mark is set aside, and everything proved, if the topic, the cluster, the group or the
-// version of Postgres is another, or if the ledger does not hold the entry of the mark: it
+// version of Postgres is another, if the log was cut below it, or if the ledger does not hold the entry of the mark: it
 // was restored from a copy.
 //
 // # Failure modes

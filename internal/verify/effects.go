@@ -35,6 +35,19 @@ const (
 // share rule and movement. More do not fit into a record.
 const maxNth = 1 << 17
 
+// judge finds an entry whose keys are not those of what stands beside them.
+func (e *effect) judge(l *line, m *meanings) {
+	if e.ofEvent() && schema.KeyOf(*e.source, e.event) != l.event {
+		m.events.add(e.event, e.name()+", whose event key is another event's")
+		return
+	}
+	if !e.holds(l) {
+		m.keys.add(e.event, e.name())
+	}
+}
+
+func (e *effect) ofEvent() bool { return e.payment == nil && e.amendment == nil && e.source != nil }
+
 // holds says whether the key is that of the entry's movement. How many postings of its
 // event share rule and movement is on no record, but no more than there are lines before
 // it. An amendment's key is its own, or that of today's posting, of which those before it
@@ -42,7 +55,7 @@ const maxNth = 1 << 17
 func (e *effect) holds(l *line) bool {
 	switch {
 	case e.payment != nil:
-		return l.line <= 1 && e.is(paymentsSource, paymentRule, *e.payment, l.line)
+		return l.line <= 1 && l.rule == paymentRule && l.movement == *e.payment && e.is(paymentsSource, paymentRule, *e.payment, l.line)
 	case e.amendment != nil:
 		if e.is(amendmentsSource, amendmentRule, *e.amendment, l.line) {
 			return true

@@ -102,7 +102,7 @@ func TestRun_HundredThousandRecordsInBoundedMemory(t *testing.T) {
 			}
 		}
 	}
-	if !bytes.Contains(out, []byte("1 records below the committed offset are nowhere on record: stripe/evt_00054321")) {
+	if !bytes.Contains(out, []byte("1 record below the committed offset is nowhere on record: stripe/evt_00054321")) {
 		t.Fatalf("the one that is missing was not found: %s", out)
 	}
 }

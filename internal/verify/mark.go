@@ -65,6 +65,8 @@ func (r *run) chooseMark(ctx context.Context) error {
 		r.aside = "it is about another Kafka cluster"
 	case m.TopicID != hex.EncodeToString(r.pos.topicID[:]):
 		r.aside = "the topic was made again since"
+	case slices.ContainsFunc(r.pos.parts, func(p position) bool { return m.Partitions[p.partition] > p.end }):
+		r.aside = "the log ends before what was proved of it: it was cut"
 	}
 	if r.aside != "" {
 		return nil

@@ -16,6 +16,7 @@ import (
 )
 
 // maxUnexplained bounds the applied events that are looked at one by one: 200 bytes each.
+// More are counted as not compared.
 const maxUnexplained = 100_000
 
 // meanings is what came of comparing entries with the meanings that were recorded.
@@ -25,8 +26,9 @@ type meanings struct {
 	// uncompared: what the event meant has parts that no table keeps, and its record or
 	// today's mapping does not tell either.
 	uncompared finding
-	// keys are entries whose effect key is not that of their movement.
-	keys finding
+	// keys are entries whose effect key is not that of their movement, events those whose
+	// event key is not that of their source and event ID.
+	keys, events finding
 }
 
 // unexplained is an applied event whose entries do not have the hash of its meaning.
@@ -39,6 +41,19 @@ type unexplained struct {
 	partition  int32
 	offset     int64
 	inTopic    bool
+	// amendment is the last one of the event, if it was amended, and postings those that
+	// it wrote; the rest is of its record then.
+	amendment string
+	postings  []line
+}
+
+// look puts u among those of open, unless they are too many.
+func look(open map[schema.EventKey]*unexplained, m *meanings, u *unexplained) {
+	if len(open) < maxUnexplained {
+		open[u.key] = u
+		return
+	}
+	m.uncompared.add(u.id, label(u.source+"/"+u.id))
 }
 
 func (u *unexplained) name(topic string) string {
@@ -77,34 +92,71 @@ func hashOf(parts []byte) schema.MeaningHash {
 	return schema.MeaningHash(sum[:16])
 }
 
-// maxSuspected bounds the events of which more than one entry is looked at: 16 bytes each.
-const maxSuspected = 1_000_000
+// maxSuspected bounds the events of which more than one entry is looked at in one pass over
+// the ledger: 16 bytes each.
+const maxSuspected = 4_000_000
+
+// suspects are events that need a closer look: those with the least keys above after. What
+// does not fit is left to the next pass.
+type suspects struct {
+	max   int
+	after schema.EventKey
+	keys  [][16]byte
+	// upTo is the largest key that fits, if more is set.
+	upTo schema.EventKey
+	more bool
+}
+
+func (s *suspects) add(k schema.EventKey) {
+	if bytes.Compare(k[:], s.after[:]) <= 0 || s.more && bytes.Compare(k[:], s.upTo[:]) > 0 {
+		return
+	}
+	if s.keys = append(s.keys, k); len(s.keys) < s.max {
+		return
+	}
+	s.compact()
+	if half := max(s.max/2, 1); len(s.keys) > half {
+		s.keys, s.more, s.upTo = s.keys[:half], true, s.keys[half-1]
+	}
+}
+
+func (s *suspects) compact() {
+	slices.SortFunc(s.keys, func(a, b [16]byte) int { return bytes.Compare(a[:], b[:]) })
+	s.keys = slices.Compact(s.keys)
+}
 
 // readUnexplained compares the entries of applied events with their recorded meaning, by
 // their hashes, and returns those that need a closer look: first as if each entry were
 // the only one of its event, then, for those few where that fails, all entries of it.
 //
 // The same pass compares the effect key of every entry with what it is made of.
-func readUnexplained(ctx context.Context, opts Options, since *Mark) (open map[schema.EventKey]*unexplained, keys finding, err error) {
-	suspected, keys, err := suspectedEvents(ctx, opts, since)
-	if err != nil {
-		return nil, keys, readError("what applied events mean", err)
-	}
+func readUnexplained(ctx context.Context, opts Options, since *Mark) (open map[schema.EventKey]*unexplained, m meanings, err error) {
 	open = make(map[schema.EventKey]*unexplained)
-	for events := range slices.Chunk(suspected, batchRecords/2) {
-		if err := compareWhole(ctx, opts, events, open); err != nil {
-			return nil, keys, readError("what applied events mean", err)
+	s := suspects{max: maxSuspected, more: true}
+	if opts.suspects > 0 {
+		s.max = opts.suspects
+	}
+	for s.more {
+		s = suspects{max: s.max, after: s.upTo}
+		if err := s.read(ctx, opts, since, &m); err != nil {
+			return nil, m, readError("what applied events mean", err)
+		}
+		for events := range slices.Chunk(s.keys, batchRecords/2) {
+			if err := compareWhole(ctx, opts, events, open, &m); err != nil {
+				return nil, m, readError("what applied events mean", err)
+			}
 		}
 	}
-	return open, keys, nil
+	return open, m, readAmended(ctx, opts, since, open, &m)
 }
 
-func suspectedEvents(ctx context.Context, opts Options, since *Mark) (suspected [][16]byte, keys finding, err error) {
+// read passes over the ledger once. Only the first pass judges the entries' keys.
+func (s *suspects) read(ctx context.Context, opts Options, since *Mark, m *meanings) error {
 	var through int64
 	if since != nil {
 		through = since.Entries.Through
 	}
-	err = readOnly(ctx, opts.Pool, plannerFor(since), func(tx pgx.Tx) error {
+	err := readOnly(ctx, opts.Pool, plannerFor(since), func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, sqlEntries, through)
 		if err != nil {
 			return err
@@ -116,27 +168,27 @@ func suspectedEvents(ctx context.Context, opts Options, since *Mark) (suspected 
 			buf     []byte
 		)
 		_, err = pgx.ForEachRow(rows, append(append(l.scan(), &applied), e.scan()...), func() error {
-			if !e.holds(&l) {
-				keys.add(e.event, e.name())
+			if s.after == (schema.EventKey{}) {
+				e.judge(&l, m)
 			}
 			if !applied {
 				return nil
 			}
 			buf = l.appendTo(appendText(buf[:0], "1"))
-			if (l.line != 0 || hashOf(buf) != l.meaning) && len(suspected) < maxSuspected {
-				suspected = append(suspected, l.event)
+			if l.line != 0 || hashOf(buf) != l.meaning {
+				s.add(l.event)
 			}
 			return nil
 		})
 		return err
 	})
-	slices.SortFunc(suspected, func(a, b [16]byte) int { return bytes.Compare(a[:], b[:]) })
-	return slices.Compact(suspected), keys, err
+	s.compact()
+	return err
 }
 
 // compareWhole hashes all entries of each event, and adds those to open whose hash is
 // still another.
-func compareWhole(ctx context.Context, opts Options, keys [][16]byte, open map[schema.EventKey]*unexplained) error {
+func compareWhole(ctx context.Context, opts Options, keys [][16]byte, open map[schema.EventKey]*unexplained, m *meanings) error {
 	return readOnly(ctx, opts.Pool, sqlByIndex, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, sqlWhole, keys, opts.Topic)
 		if err != nil {
@@ -150,9 +202,9 @@ func compareWhole(ctx context.Context, opts Options, keys [][16]byte, open map[s
 			last  unexplained
 		)
 		settle := func() {
-			if lines > 0 && hashOf(append(appendText(nil, strconv.Itoa(lines)), buf...)) != last.meaning && len(open) < maxUnexplained {
+			if lines > 0 && hashOf(append(appendText(nil, strconv.Itoa(lines)), buf...)) != last.meaning {
 				one := last
-				open[one.key] = &one
+				look(open, m, &one)
 			}
 			buf, lines = buf[:0], 0
 		}
@@ -171,15 +223,14 @@ func compareWhole(ctx context.Context, opts Options, keys [][16]byte, open map[s
 }
 
 // judgeMeanings has the closer look: at the records of the topic.
-func (r *run) judgeMeanings(ctx context.Context, open map[schema.EventKey]*unexplained) (meanings, error) {
-	var m meanings
-	if err := r.explain(ctx, open, &m); err != nil {
-		return m, err
+func (r *run) judgeMeanings(ctx context.Context, open map[schema.EventKey]*unexplained) error {
+	if err := r.explain(ctx, open, &r.meanings); err != nil {
+		return err
 	}
 	for _, u := range open {
-		m.uncompared.add(u.id, u.name(r.opts.Topic))
+		r.meanings.uncompared.add(u.id, u.name(r.opts.Topic))
 	}
-	return m, nil
+	return nil
 }
 
 // explain asks today's mapping about the records of open events, and takes those that
@@ -314,6 +365,9 @@ func (r *run) compare(ctx context.Context, told []toldEvent, open map[schema.Eve
 
 // differs says in what the entries differ from what the event was applied as.
 func (t *toldEvent) differs(byEffect map[schema.EffectKey]standing, own []standing) string {
+	if t.amendment != "" {
+		return t.differsAmended(byEffect)
+	}
 	expected := make(map[schema.EffectKey]int)
 	for line, effect := range t.meaning.EffectKeys(t.source) {
 		expected[effect] = line
@@ -323,7 +377,8 @@ func (t *toldEvent) differs(byEffect map[schema.EffectKey]standing, own []standi
 		case !ok:
 			return fmt.Sprintf("line %d has no entry", line)
 		case s.account != p.Account || s.currency != p.Currency || s.amount != p.Amount:
-			return fmt.Sprintf("line %d is %d %s to %s, the event says %d %s to %s", line, s.amount, s.currency, label(s.account), p.Amount, p.Currency, label(p.Account))
+			return fmt.Sprintf("line %d is %s to %s, the event says %s to %s", line,
+				schema.FormatAmount(s.amount, s.currency), label(s.account), schema.FormatAmount(p.Amount, p.Currency), label(p.Account))
 		case s.event == t.key && (s.line != int32(line) || s.contra != p.Contra || s.rule != p.Rule || s.by != p.Movement):
 			return fmt.Sprintf("line %d names another contra, rule or movement than the event", line)
 		}

@@ -181,13 +181,13 @@ func TestRun_SignaturesAtReceiveTime(t *testing.T) {
 			notes.WriteString(n.Found + "\n")
 		}
 	}
-	for _, want := range []string{"1 signatures not checkable, no token is stored: stripe/evt_token", "2 signatures not checkable, made by no secret of today"} {
+	for _, want := range []string{"1 signature not checkable, no token is stored: stripe/evt_token", "2 signatures not checkable, made by no secret of today"} {
 		if !strings.Contains(notes.String(), want) {
 			t.Errorf("got notes %s, want %q", &notes, want)
 		}
 	}
 	rep = w.with(verifier("evt_before", "evt_rotated", "evt_wrong"))
-	if got := broken(rep); !slices.Equal(got, []string{verify.CheckSignatures}) || !strings.Contains(check(rep, verify.CheckSignatures).Found, "1 records whose signature was made by no secret that was in use when they were received: stripe/evt_wrong") {
+	if got := broken(rep); !slices.Equal(got, []string{verify.CheckSignatures}) || !strings.Contains(check(rep, verify.CheckSignatures).Found, "1 record whose signature was made by no secret that was in use when it was received: stripe/evt_wrong") {
 		t.Errorf("got %s", show(rep))
 	}
 }
@@ -235,7 +235,7 @@ func TestRun_AcknowledgedDeliveriesAreThere(t *testing.T) {
 			return map[string]string{"acme": "stripe"}[name] + map[string]string{"stripe": name}[name]
 		}
 	})
-	if got := broken(rep); !slices.Equal(got, []string{verify.CheckAcknowledged}) || !strings.Contains(check(rep, verify.CheckAcknowledged).Found, "1 acknowledged deliveries") ||
+	if got := broken(rep); !slices.Equal(got, []string{verify.CheckAcknowledged}) || !strings.Contains(check(rep, verify.CheckAcknowledged).Found, "1 acknowledged delivery whose") ||
 		!strings.Contains(check(rep, verify.CheckAcknowledged).Found, "stripe/evt_lost acknowledged at ") ||
 		!strings.Contains(check(rep, verify.CheckAcknowledged).Next, "events import FILE") {
 		t.Errorf("got %s", show(rep))
@@ -247,7 +247,7 @@ func TestRun_AcknowledgedDeliveriesAreThere(t *testing.T) {
 	// A line that is being written is not there yet; one that is none is an error.
 	half := filepath.Join(t.TempDir(), "half.jsonl")
 	must(t, os.WriteFile(half, []byte(`{"source":"stripe","event_id":"evt_1","http":200}`+"\n"+`{"source":"str`), 0o600))
-	if rep := w.with(func(o *verify.Options) { o.Histories = []string{half, good} }); !rep.OK || !strings.HasPrefix(note(rep, "history_cut"), "1 last lines") || !strings.Contains(note(rep, "history_cut"), "half.jsonl") {
+	if rep := w.with(func(o *verify.Options) { o.Histories = []string{half, good} }); !rep.OK || !strings.HasPrefix(note(rep, "history_cut"), "1 last line of a history has no end") || !strings.Contains(note(rep, "history_cut"), "half.jsonl") {
 		t.Errorf("half a line: got %s", show(rep))
 	}
 	must(t, os.WriteFile(half, []byte("hello\n"), 0o600))

@@ -67,7 +67,7 @@ with sums as (
 	from ledger_entries
 	group by account_id, currency
 )
-select count(*) over (), account_id, format('%s %s: balance %s, entries sum to %s; entry_count %s, entries %s', account_id, currency,
+select count(*) over (), account_id, format('%s minor %s: balance %s, entries sum to %s; entry_count %s, entries %s', account_id, currency,
 	coalesce(a.balance::text, 'none'), coalesce(s.total::text, 'none'),
 	coalesce(a.entry_count::text, 'none'), coalesce(s.entries::text, 'none'))
 from accounts a full join sums s using (account_id, currency)
@@ -109,7 +109,7 @@ from (
 	where e.outcome = 'applied'
 		and not exists (select from ledger_entries l where l.event_key = e.event_key)
 	union all
-	select '', format('payment %s from %s to %s: %s of 2 entries', p.payment_id, p.from_account, p.to_account, count(l.payment_id))
+	select '', format('payment %s from %s to %s: %s of its 2 entries', p.payment_id, p.from_account, p.to_account, count(l.payment_id))
 	from payments p left join ledger_entries l on l.payment_id = p.payment_id
 	group by p.payment_id
 	having count(l.payment_id) <> 2 or sum(l.amount) <> 0
@@ -122,7 +122,7 @@ order by words
 limit $1`
 
 const sqlAmounts = `
-select count(*) over (), coalesce(event_id, ''), format('entry %s: %s %s', entry_id, amount, currency)
+select count(*) over (), coalesce(event_id, ''), format('entry %s: %s minor %s', entry_id, amount, currency)
 from ledger_entries
 where entry_id > $3 and (amount = 0 or amount not between -$2::bigint and $2::bigint or currency !~ '^[A-Z][A-Z0-9]{2,7}$')
 order by entry_id

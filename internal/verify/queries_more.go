@@ -52,6 +52,27 @@ join processed_events e on e.event_key = l.event_key and e.outcome = 'applied'
 where l.event_key = any ((select $1::uuid[])::uuid[]) and not exists (select from amendments a where a.event_key = l.event_key)
 order by l.event_key, l.line`
 
+// sqlAmended: the entries of events of which an amendment has one above $1, and those of
+// their amendments, as they came, each amendment's by line. $2 is the topic. Indexes:
+// ledger_entries_amendment, ledger_entries_event_line_once, amendments_event.
+const sqlAmended = `
+with amended as (
+	select distinct a.event_key
+	from amendments a join ledger_entries l on l.amendment_id = a.amendment_id
+	where l.entry_id > $1
+), stands as (
+	select x.event_key as event, null::uuid as amendment, l.*
+	from amended x join ledger_entries l on l.event_key = x.event_key
+	union all
+	select x.event_key, a.amendment_id, l.*
+	from amended x join amendments a on a.event_key = x.event_key join ledger_entries l on l.amendment_id = a.amendment_id
+)
+select s.event, coalesce(a.meaning, '00000000-0000-0000-0000-000000000000'), s.line, s.account_id, s.contra, s.amount, s.currency, s.rule, s.movement_id,
+	coalesce(a.amendment_id::text, ''), coalesce(a.kind, ''), coalesce(a.source, ''), coalesce(a.event_id, ''),
+	coalesce(a.partition, -1), coalesce(a."offset", -1), coalesce(a.topic = $2, false)
+from stands s left join amendments a on a.amendment_id = s.amendment
+order by s.event, min(s.entry_id) over (partition by s.event, s.amendment), s.line`
+
 // sqlStanding: the entries of events $1, and of movements $2. Indexes:
 // ledger_entries_event_line_once, ledger_entries_effect_once.
 const sqlStanding = `
@@ -69,7 +90,7 @@ const sqlNewest = `
 select entry_id, effect_key from ledger_entries where entry_id > $1 order by entry_id desc limit 1`
 
 // sqlAnchor: whether the entry $1 is the one that was marked. Index: ledger_entries_by_id.
-const sqlAnchor = `select exists (select from ledger_entries where entry_id = $1 and effect_key = $2)`
+const sqlAnchor = `select exists (select from ledger_entries where entry_id = $1 and effect_key::text = $2)`
 
 // sqlServer: the version of the server, whose hashes are its own affair.
 const sqlServer = `select current_setting('server_version_num')::int`

@@ -2,6 +2,7 @@ package verify_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -117,5 +118,108 @@ func TestRun_EffectKeysOfTheRealCore(t *testing.T) {
 	must(t, w.pool.QueryRow(t.Context(), `select count(*)::text from ledger_entries`).Scan(&n))
 	if found := check(w.run(), verify.CheckEffectKeys).Found; !strings.HasPrefix(found, n+" entries") {
 		t.Errorf("got %q, want all %s entries", found, n)
+	}
+}
+
+// What an amendment wrote, and the balance, changed together by the same amount: the sums
+// agree, and what stood before, or what the event was amended to mean, does not.
+func TestRun_AmendmentsAreWhatTheySay(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1)
+	post := func(account, movement string, amount int64) schema.Posting {
+		return schema.Posting{Account: account, Contra: "external:stripe", Amount: amount, Currency: "EUR", Rule: "paid", Movement: movement}
+	}
+	shared, status := post("user_1", "shared", 5), &schema.Status{Object: "o", Status: "paid"}
+	means := map[string]schema.Meaning{}
+	mapping := func(e *schema.Event) (schema.Meaning, error) { return means[e.ID], nil }
+	ids := []string{"evt_first", "evt_plain", "evt_reversed", "evt_twice", "evt_part", "evt_state"}
+	for i, id := range ids {
+		means[id] = schema.Meaning{Postings: []schema.Posting{post("user_1", id, 100)}}
+		w.produce(0, w.event(id, fmt.Sprint(i)))
+	}
+	means["evt_first"] = schema.Meaning{Postings: []schema.Posting{shared}}
+	w.applyAll(0, mapping)
+	amended := func(id string, m *schema.Meaning) {
+		t.Helper()
+		if m != nil {
+			means[id] = *m
+		}
+		done, err := amend.Amend(t.Context(), w.pool, amend.Request{Source: "stripe", EventID: id, Meaning: m,
+			Record: amend.Place{Topic: w.topic, Offset: int64(slices.Index(ids, id))}, By: "tester", Reason: "test"})
+		if err != nil || done.ID == "" {
+			t.Fatalf("amend %s: got %+v %v", id, done, err)
+		}
+	}
+	amended("evt_plain", &schema.Meaning{Postings: []schema.Posting{post("user_2", "evt_plain", 101)}})
+	amended("evt_reversed", nil)
+	amended("evt_twice", &schema.Meaning{Postings: []schema.Posting{post("user_3", "evt_twice", 7)}})
+	amended("evt_twice", &schema.Meaning{Postings: []schema.Posting{post("user_3", "evt_twice", 8), post("user_4", "evt_twice", 1)}})
+	amended("evt_part", &schema.Meaning{Postings: []schema.Posting{shared, post("user_5", "evt_part", 9)}})
+	amended("evt_state", &schema.Meaning{Postings: []schema.Posting{post("user_6", "evt_state", 11)}, Status: status})
+
+	run := func() verify.Report { return w.with(func(o *verify.Options) { o.Meaning = mapping }) }
+	if rep := run(); !rep.OK || note(rep, "meanings_not_compared") != "" {
+		t.Fatalf("undamaged: got %s", show(rep))
+	}
+	// Without a mapping nothing is claimed of what no table keeps.
+	if rep := w.run(); !rep.OK || !strings.HasPrefix(note(rep, "meanings_not_compared"), "2 ") {
+		t.Errorf("without a mapping: got %s", show(rep))
+	}
+	// Each damage is mended again by its opposite.
+	for name, c := range map[string]struct{ id, where, account, want string }{
+		"a posting":                     {"evt_plain", "amount = 101", "user_2", "amendment "},
+		"an opposite":                   {"evt_plain", "amount = -100", "user_1", "line 0 is not the opposite of what stood before"},
+		"a reversal":                    {"evt_reversed", "true", "user_1", "line 0 is not the opposite"},
+		"a posting that was taken back": {"evt_twice", "amount = 7", "user_3", "line 0 is not the opposite"},
+		"one of two postings":           {"evt_twice", "amount = 1", "user_4", "amendment "},
+		"beside what another told of":   {"evt_part", "amount = 9", "user_5", "has no entry of 0.09 EUR to user_5"},
+		"beside a status":               {"evt_state", "amount = 11", "user_6", "has no entry of 0.11 EUR to user_6"},
+	} {
+		var entry int64
+		must(t, w.pool.QueryRow(t.Context(), `select entry_id from ledger_entries l join amendments a using (amendment_id)
+			where a.event_id = $1 and l.account_id = $2 and `+c.where, c.id, c.account).Scan(&entry))
+		change := func(by int64) {
+			w.exec(`update ledger_entries set amount = amount + $1 where entry_id = $2`, by, entry)
+			w.exec(`update accounts set balance = balance + $1 where account_id = $2`, by, c.account)
+		}
+		change(1000)
+		rep := run()
+		if got := broken(rep); !slices.Equal(got, []string{verify.CheckMeaning}) || !strings.Contains(check(rep, verify.CheckMeaning).Found, "stripe/"+c.id) ||
+			!strings.Contains(check(rep, verify.CheckMeaning).Found, c.want) {
+			t.Errorf("%s: got %s", name, show(rep))
+		}
+		change(-1000)
+	}
+	if rep := run(); !rep.OK {
+		t.Errorf("mended: got %s", show(rep))
+	}
+}
+
+// More events that need a closer look than fit into one pass are looked at in several.
+func TestRun_LooksAtAllEventsOfSeveralEntries(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1)
+	mapping := func(e *schema.Event) (schema.Meaning, error) {
+		p := schema.Posting{Account: "user_1", Contra: "external:stripe", Amount: 100, Currency: "EUR", Rule: "paid", Movement: e.ID}
+		fee := p
+		fee.Rule, fee.Amount = "fee", -1
+		return schema.Meaning{Postings: []schema.Posting{p, fee}}, nil
+	}
+	for i := range 40 {
+		w.produce(0, w.event(fmt.Sprintf("evt_%d", i), "1"))
+	}
+	w.applyAll(0, mapping)
+	few := func(o *verify.Options) { o.Meaning = mapping; o.Suspects(6) }
+	if rep := w.with(few); !rep.OK || note(rep, "meanings_not_compared") != "" {
+		t.Fatalf("undamaged: got %s", show(rep))
+	}
+	w.exec(`update ledger_entries set amount = amount + 5`)
+	w.exec(`update accounts set balance = balance + 5 * entry_count`)
+	if rep := w.with(few); !strings.HasPrefix(check(rep, verify.CheckMeaning).Found, "40 applied events whose entries") {
+		t.Errorf("got %s", show(rep))
+	}
+	w.exec(`update ledger_entries set effect_key = gen_random_uuid()`)
+	if rep := w.with(few); !strings.HasPrefix(check(rep, verify.CheckEffectKeys).Found, "80 entries") {
+		t.Errorf("got %s", show(rep))
 	}
 }

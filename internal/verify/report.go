@@ -115,10 +115,21 @@ func merged(f, g finding) finding {
 	return f
 }
 
+// words are what a report says of one thing, and of any other number of them.
+type words struct{ one, many string }
+
+// of says how many there are: 1 record waits, 2 records wait.
+func (w words) of(n int64) string {
+	if n == 1 {
+		return "1 " + w.one
+	}
+	return strconv.FormatInt(n, 10) + " " + w.many
+}
+
 // text is the count, what is counted, and the first few.
-func (f finding) text(what string) string {
+func (f finding) text(what words) string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "%d %s", f.count, what)
+	s.WriteString(what.of(f.count))
 	for i, one := range f.sample {
 		s.WriteString([]string{": ", "; "}[min(i, 1)])
 		s.WriteString(one.text)
@@ -131,7 +142,7 @@ func (f finding) text(what string) string {
 
 // check makes the check of a finding: broken words what was found, held what was
 // compared if nothing was.
-func (f finding) check(name, broken, held, next string) Check {
+func (f finding) check(name string, broken words, held, next string) Check {
 	if f.count == 0 {
 		return Check{Name: name, OK: true, Found: held}
 	}
@@ -139,7 +150,7 @@ func (f finding) check(name, broken, held, next string) Check {
 }
 
 // note makes the note of a finding, or none.
-func (f finding) note(name, what, next string) []Note {
+func (f finding) note(name string, what words, next string) []Note {
 	if f.count == 0 {
 		return nil
 	}

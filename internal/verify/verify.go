@@ -56,6 +56,8 @@ type Options struct {
 	// Strict makes what waits for a person (quarantine, conflicts, warnings) break the
 	// report.
 	Strict bool
+	// suspects is maxSuspected, for tests.
+	suspects int
 	// Command is how commands to run next begin. Empty: hookledger.
 	Command string
 }
@@ -127,10 +129,7 @@ func (r *run) prove(ctx context.Context) (err error) {
 	}
 	spans := r.limits.spans(r.acks != nil)
 	r.reader = newReader(r.cl, r.opts.Topic, spans)
-	var (
-		open map[schema.EventKey]*unexplained
-		keys finding
-	)
+	var open map[schema.EventKey]*unexplained
 	both, bothCtx := errgroup.WithContext(ctx)
 	both.Go(func() (err error) {
 		r.acc, err = r.accountant().account(bothCtx, r.reader, countUp(r.opts.Progress, spans))
@@ -140,16 +139,15 @@ func (r *run) prove(ctx context.Context) (err error) {
 		if r.tables, err = readTables(bothCtx, r.opts.Pool, r.since); err != nil {
 			return err
 		}
-		open, keys, err = readUnexplained(bothCtx, r.opts, r.since)
+		open, r.meanings, err = readUnexplained(bothCtx, r.opts, r.since)
 		return err
 	})
 	if err := both.Wait(); err != nil {
 		return err
 	}
-	if r.meanings, err = r.judgeMeanings(ctx, open); err != nil {
+	if err = r.judgeMeanings(ctx, open); err != nil {
 		return err
 	}
-	r.meanings.keys = keys
 	if r.missing, err = r.acks.settle(ctx, r.opts); err != nil {
 		return err
 	}

@@ -80,15 +80,15 @@ func TestRun_FindsDamage(t *testing.T) {
 			func(w *world, _ []fact) {
 				w.exec(`update accounts set entry_count = entry_count + 1 where account_id = 'user_2'`)
 			},
-			[]string{verify.CheckBalances}, "user_2 EUR: balance -40, entries sum to -40; entry_count 2, entries 1", 0,
+			[]string{verify.CheckBalances}, "user_2 minor EUR: balance -40, entries sum to -40; entry_count 2, entries 1", 0,
 		},
 		"account missing": {
 			func(w *world, _ []fact) { w.exec(`delete from accounts where account_id = 'user_2'`) },
-			[]string{verify.CheckBalances}, "user_2 EUR: balance none, entries sum to -40", 0,
+			[]string{verify.CheckBalances}, "user_2 minor EUR: balance none, entries sum to -40", 0,
 		},
 		"account without entries": {
 			func(w *world, _ []fact) { w.exec(`insert into accounts values (0, 1, now(), 'user_9', 'EUR')`) },
-			[]string{verify.CheckBalances}, "user_9 EUR: balance 0, entries sum to none", 0,
+			[]string{verify.CheckBalances}, "user_9 minor EUR: balance 0, entries sum to none", 0,
 		},
 		"account of another currency": {
 			func(w *world, _ []fact) { w.exec(`update accounts set currency = 'USD' where account_id = 'user_2'`) },
@@ -96,7 +96,7 @@ func TestRun_FindsDamage(t *testing.T) {
 		},
 		"entry deleted": {
 			func(w *world, _ []fact) { w.exec(`delete from ledger_entries where event_id = 'evt_2'`) },
-			[]string{verify.CheckBalances, verify.CheckEvents}, "user_2 EUR: balance -40, entries sum to none", 0,
+			[]string{verify.CheckBalances, verify.CheckEvents}, "user_2 minor EUR: balance -40, entries sum to none", 0,
 		},
 		"entry deleted, balance mended": {
 			func(w *world, _ []fact) {
@@ -117,7 +117,7 @@ func TestRun_FindsDamage(t *testing.T) {
 			func(w *world, f []fact) {
 				w.enter(fact{Event: w.event("evt_forged", "")}, "user_1", 5)
 				w.exec(`update ledger_entries set event_key = null, source = null, event_id = null, payment_id = '00000000-0000-0000-0000-000000000009',
-					effect_key = $1 where event_id = 'evt_forged'`, effectKey("_payments", "payment", "00000000-0000-0000-0000-000000000009", 0))
+					rule = 'payment', movement_id = '00000000-0000-0000-0000-000000000009', effect_key = $1 where event_id = 'evt_forged'`, effectKey("_payments", "payment", "00000000-0000-0000-0000-000000000009", 0))
 			},
 			[]string{verify.CheckEntries}, "payment ", 0,
 		},
@@ -180,14 +180,14 @@ func TestRun_FindsDamage(t *testing.T) {
 				w.exec(`update ledger_entries set amount = 2000000000000000 where event_id = 'evt_2'`)
 				w.exec(`update accounts set balance = 2000000000000000 where account_id = 'user_2'`)
 			},
-			[]string{verify.CheckAmounts}, "2000000000000000 EUR", 0,
+			[]string{verify.CheckAmounts}, "2000000000000000 minor EUR", 0,
 		},
 		"currency in lower case": {
 			func(w *world, _ []fact) {
 				w.exec(`update ledger_entries set currency = 'eur' where event_id = 'evt_2'`)
 				w.exec(`update accounts set currency = 'eur' where account_id = 'user_2'`)
 			},
-			[]string{verify.CheckAmounts}, "-40 eur", 0,
+			[]string{verify.CheckAmounts}, "-40 minor eur", 0,
 		},
 		"committed beyond the log's end": {
 			func(w *world, _ []fact) { w.commitOffset(2, 9) },
@@ -229,7 +229,7 @@ func TestRun_FindsDamage(t *testing.T) {
 		},
 		"payment without its legs": {
 			func(w *world, _ []fact) { w.insertPayment(100) },
-			[]string{verify.CheckEvents}, "from alice to bob: 0 of 2 entries", 0,
+			[]string{verify.CheckEvents}, "from alice to bob: 0 of its 2 entries", 0,
 		},
 		"amendment without an entry": {
 			func(w *world, _ []fact) { w.insertAmendment() },
@@ -267,6 +267,19 @@ func TestRun_FindsDamage(t *testing.T) {
 			},
 			[]string{verify.CheckEffectKeys}, "2 entries whose effect key is not that of their movement", 0,
 		},
+		"label of a payment's entry changed": {
+			func(w *world, _ []fact) {
+				w.pay(100)
+				w.exec(`update ledger_entries set rule = 'fee' where payment_id is not null and amount > 0`)
+			},
+			[]string{verify.CheckEffectKeys}, "1 entry whose effect key is not that of its movement", 0,
+		},
+		"event that an entry names changed": {
+			func(w *world, _ []fact) {
+				w.exec(`update ledger_entries set event_id = 'evt_4' where event_id = 'evt_1'`)
+			},
+			[]string{verify.CheckEntries}, "of stripe/evt_4, whose event key is another event's", 0,
+		},
 		"effect key of an amendment changed": {
 			func(w *world, _ []fact) {
 				w.pay(100)
@@ -274,6 +287,7 @@ func TestRun_FindsDamage(t *testing.T) {
 				w.exec(`update ledger_entries set payment_id = null, amendment_id = $1`+
 					` where account_id = 'bob' and payment_id is not null`, id)
 				w.exec(`delete from ledger_entries where payment_id is not null`)
+				w.exec(`update amendments set kind = 'amend', meaning = gen_random_uuid()`)
 				w.exec(`delete from payments`)
 				w.exec(`delete from accounts where account_id = 'alice'`)
 			},
@@ -337,7 +351,7 @@ func TestRun_ForgottenEvents(t *testing.T) {
 	if got := broken(rep); len(got) != 1 {
 		t.Fatalf("want one check broken: got %s", show(rep))
 	}
-	for name, want := range map[string]string{"known_by_entry": "evt_1", "forgotten": "evt_2", "entries_by_ledger_alone": "1 entries"} {
+	for name, want := range map[string]string{"known_by_entry": "evt_1", "forgotten": "evt_2", "entries_by_ledger_alone": "1 entry older"} {
 		if got := note(rep, name); !strings.Contains(got, want) {
 			t.Errorf("note %s: got %q, want %q in it", name, got, want)
 		}
@@ -448,7 +462,7 @@ func TestRun_GroupThatIsNotTheWorkers(t *testing.T) {
 	opts := verify.Options{Pool: w.pool, KafkaOpts: w.opts, Topic: w.topic, Group: "mistyped"}
 	rep, err := verify.Run(t.Context(), opts)
 	must(t, err)
-	if !rep.OK || rep.Records != 8 || !strings.Contains(note(rep, "group"), "group mistyped committed nothing") || !strings.Contains(note(rep, "waiting"), "1 records") {
+	if !rep.OK || rep.Records != 8 || !strings.Contains(note(rep, "group"), "group mistyped committed nothing") || !strings.Contains(note(rep, "waiting"), "1 record is above") {
 		t.Fatalf("got %s", show(rep))
 	}
 	// What workers applied is judged all the same.
@@ -499,6 +513,7 @@ func TestRun_PaymentsAndAmendmentsAreFoundations(t *testing.T) {
 	w := setup(t, 1)
 	w.pay(100)
 	id := w.insertAmendment()
+	w.exec(`update amendments set kind = 'amend', meaning = $1`, [16]byte(meaning("m", "bob", -7)))
 	w.exec(`insert into ledger_entries (effect_key, amendment_id, line, amount, applied_at, currency, account_id, contra, rule, movement_id)
 		values ($2, $1, 0, -7, now(), 'EUR', 'bob', 'external:stripe', 'paid', 'm')`, id, effectKey("_amendments", "amendment", id, 0))
 	w.exec(`update accounts set balance = balance - 7, entry_count = entry_count + 1 where account_id = 'bob'`)
