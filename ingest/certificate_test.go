@@ -35,7 +35,7 @@ func TestTLS_RenewedCertificateIsShownAndABrokenOneIsNot(t *testing.T) {
 	}
 	wantShown := func(want string) {
 		t.Helper()
-		testkit.Eventually(t, 10*time.Second, func() error {
+		testkit.Eventually(t, time.Minute, func() error {
 			got, err := shown()
 			if err == nil && got != want {
 				err = fmt.Errorf("got the certificate of %q, want %q", got, want)

@@ -35,8 +35,7 @@ func TestWithin_LeavesTimeForTheAnswer(t *testing.T) {
 func TestReceive_AnswersBeforeTheProviderStopsWaiting(t *testing.T) {
 	t.Parallel()
 	b := setup(t, options{
-		config: func(c *Config) { c.AckTimeout = time.Minute },
-		only:   []provider.Config{doorOf("paddle", "paddle", canarySecret, nil), doorOf("mollie", "mollie", canarySecret, nil)},
+		only: []provider.Config{doorOf("paddle", "paddle", canarySecret, nil), doorOf("mollie", "mollie", canarySecret, nil)},
 	})
 	post := func(source, body string) answer {
 		m := signature.Message{Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(body)}

@@ -142,7 +142,7 @@ func TestReceive_PromisedBytesAreNotHeld(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	testkit.Eventually(t, 5*time.Second, func() error {
+	testkit.Eventually(t, time.Minute, func() error {
 		if used := b.server.budget.used.Load(); used < 100*firstPiece {
 			return fmt.Errorf("%d bytes in flight", used)
 		}
@@ -173,7 +173,7 @@ func TestReceive_LargestBodyFitsTheSmallestBudget(t *testing.T) {
 			t.Errorf("one byte more: got %d, want 413", a.code)
 		}
 	}
-	testkit.Eventually(t, 5*time.Second, func() error {
+	testkit.Eventually(t, time.Minute, func() error {
 		if used := b.server.budget.used.Load(); used != 0 {
 			return fmt.Errorf("%d bytes in flight", used)
 		}
@@ -183,9 +183,7 @@ func TestReceive_LargestBodyFitsTheSmallestBudget(t *testing.T) {
 
 func TestReceive_TooManyBytesInFlightIs503(t *testing.T) {
 	t.Parallel()
-	b := setup(t, options{config: func(c *Config) {
-		c.MaxBodyBytes, c.MaxInflightBytes, c.AckTimeout = 256<<10, 600<<10, 3*time.Second
-	}})
+	b := setup(t, options{config: func(c *Config) { c.MaxBodyBytes, c.MaxInflightBytes = 256<<10, 600<<10 }})
 	arrived, release := b.hold()
 	large := func(id string) string { return `{"id":"` + id + `","pad":"` + strings.Repeat("x", 200<<10) + `"}` }
 	var wg sync.WaitGroup
@@ -199,7 +197,7 @@ func TestReceive_TooManyBytesInFlightIs503(t *testing.T) {
 			<-arrived
 		}
 	}
-	testkit.Eventually(t, 2*time.Second, func() error {
+	testkit.Eventually(t, time.Minute, func() error {
 		if n := b.server.client.BufferedProduceRecords(); n != 2 {
 			return fmt.Errorf("%d records are buffered", n)
 		}
@@ -242,14 +240,14 @@ func TestRun_StopsUnderLoadWithoutLosingAnAnswer(t *testing.T) {
 			}
 		})
 	}
-	testkit.Eventually(t, 10*time.Second, func() error {
+	testkit.Eventually(t, time.Minute, func() error {
 		if b.counter("accepted", "acme") < 500 {
 			return fmt.Errorf("%v events", b.counter("accepted", "acme"))
 		}
 		return nil
 	})
 	b.stop()
-	testkit.Eventually(t, time.Second, func() error {
+	testkit.Eventually(t, time.Minute, func() error {
 		if b.server.Ready() == nil {
 			return fmt.Errorf("still ready")
 		}
@@ -260,8 +258,8 @@ func TestRun_StopsUnderLoadWithoutLosingAnAnswer(t *testing.T) {
 		if err != nil {
 			t.Errorf("run: got %v, want nil", err)
 		}
-	case <-time.After(10 * time.Second):
-		t.Fatal("no end within 10s")
+	case <-time.After(time.Minute):
+		t.Fatal("no end within a minute")
 	}
 	wg.Wait()
 	stored := map[string]bool{}
@@ -279,7 +277,7 @@ func TestRun_StopsUnderLoadWithoutLosingAnAnswer(t *testing.T) {
 // Deliveries in hand when the stop comes are answered with what happens to them.
 func TestRun_StopWaitsForDeliveriesInHand(t *testing.T) {
 	t.Parallel()
-	b := setup(t, options{stopped: true, config: func(c *Config) { c.AckTimeout = 5 * time.Second }})
+	b := setup(t, options{stopped: true})
 	arrived, release := b.hold()
 	var wg sync.WaitGroup
 	for i := range 20 {
@@ -290,14 +288,14 @@ func TestRun_StopWaitsForDeliveriesInHand(t *testing.T) {
 		})
 	}
 	<-arrived
-	testkit.Eventually(t, 2*time.Second, func() error {
+	testkit.Eventually(t, time.Minute, func() error {
 		if n := b.server.client.BufferedProduceRecords(); n != 20 {
 			return fmt.Errorf("%d records are buffered", n)
 		}
 		return nil
 	})
 	b.stop()
-	testkit.Eventually(t, 2*time.Second, func() error {
+	testkit.Eventually(t, time.Minute, func() error {
 		if conn, err := net.Dial("tcp", b.server.Addr().String()); err == nil {
 			conn.Close()
 			return fmt.Errorf("new connections are still accepted")

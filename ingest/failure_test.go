@@ -26,7 +26,7 @@ import (
 // twice then is one event: same key, same bytes, same hash.
 func TestProduce_UnknownAndSentAgainIsTheSameEventTwice(t *testing.T) {
 	t.Parallel()
-	b := setup(t, options{})
+	b := setup(t, options{config: func(c *Config) { c.AckTimeout = 3 * time.Second }})
 	arrived, release := b.hold()
 	unknown := make(chan answer, 1)
 	go func() { unknown <- b.do(b.signed("acme", "", event("evt_1"))) }() // ends with its answer
@@ -134,7 +134,7 @@ func TestProduce_EveryRefusalOfTheBrokerIs503(t *testing.T) {
 				return nil
 			})
 			fault.Remove()
-			b.untilAccepted(time.Minute)
+			b.untilAccepted()
 		})
 	}
 }
@@ -154,7 +154,7 @@ func TestReceive_ClockThatIsWrong(t *testing.T) {
 				t.Errorf("a signed time: got %d %s, want 400 %s", a.code, a.body, want)
 			}
 			shift.Store(0)
-			b.untilAccepted(time.Minute)
+			b.untilAccepted()
 			if a := b.do(b.signed("stripe", "", `{"id":"evt_1","type":"payment_intent.succeeded"}`)); a.code != 200 {
 				t.Errorf("a signed time once the clock is right: got %d %s, want 200", a.code, a.body)
 			}
@@ -176,7 +176,7 @@ func TestServer_LeavesNothingBehind(t *testing.T) {
 				b.do(b.signed("acme", "", event(fmt.Sprint("lost", j))))
 			}
 			fault.Remove()
-			b.untilAccepted(time.Minute)
+			b.untilAccepted()
 			if i == 0 && len(goroutines(t, label)) == 0 {
 				t.Fatal("no goroutine of a running receiver is seen")
 			}

@@ -277,7 +277,7 @@ func (b *bundle) p99(lasts time.Duration) time.Duration {
 	until := time.Now().Add(lasts)
 	for c := range 4 {
 		callers.Go(func() {
-			client := &http.Client{Transport: &http.Transport{}, Timeout: 10 * time.Second}
+			client := &http.Client{Transport: &http.Transport{}, Timeout: time.Minute}
 			defer client.CloseIdleConnections()
 			for i := 0; time.Now().Before(until); i++ {
 				r := b.signed("acme", "", event(fmt.Sprintf("good_%d_%d_%d", until.UnixNano(), c, i)))

@@ -104,7 +104,6 @@ func TestServer_RotatesSecretsUnderLoadWithoutARefusal(t *testing.T) {
 	write(paths[0], secretOf(0))
 	write(paths[1], "nobody-signs-with-this-0123456789")
 	b := setup(t, options{
-		config: func(c *Config) { c.AckTimeout = time.Minute },
 		sources: func(all []provider.Config) {
 			all[1].Secrets = []provider.SecretConfig{{ID: "one", File: paths[0]}, {ID: "two", File: paths[1]}}
 		},

@@ -107,7 +107,7 @@ func TestRun_Answers503UntilTheTopicWasChecked(t *testing.T) {
 		t.Error("ready before the topic was checked")
 	}
 	close(checked)
-	testkit.Eventually(t, 10*time.Second, b.server.Ready)
+	testkit.Eventually(t, time.Minute, b.server.Ready)
 	if a := b.do(b.signed("acme", "", event("evt_1"))); a.code != 202 {
 		t.Errorf("got %d, want acme's 202", a.code)
 	}
@@ -164,7 +164,7 @@ func TestServer_ReloadsSecrets(t *testing.T) {
 		t.Errorf("got %d after a reload that failed, want 202", a.code)
 	}
 	write("watched-watched-watched")
-	testkit.Eventually(t, 5*time.Second, func() error {
+	testkit.Eventually(t, time.Minute, func() error {
 		if a := b.do(b.signed("acme", "", event("e3"))); a.code != 400 {
 			return errors.New("the old secret is still accepted")
 		}

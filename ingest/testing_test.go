@@ -116,7 +116,7 @@ func setup(t testing.TB, o options) *bundle {
 	}
 	config := DefaultConfig()
 	config.Listen = "127.0.0.1:0"
-	config.AckTimeout = time.Second
+	config.AckTimeout = time.Minute // less where it has to end
 	if o.config != nil {
 		o.config(&config)
 	}
@@ -254,7 +254,7 @@ func (b *bundle) records() []*kgo.Record {
 	for p := range int32(3) {
 		left += b.cluster.PartitionInfo(topic, p).HighWatermark
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	var all []*kgo.Record
 	for int64(len(all)) < left {
