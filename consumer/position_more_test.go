@@ -1,7 +1,6 @@
 package consumer
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -306,8 +305,9 @@ func TestPosition_LogRestoredFromAnOlderCopy(t *testing.T) {
 	t.Parallel()
 	dir, older := t.TempDir(), filepath.Join(t.TempDir(), "copy")
 	kafka := broker.DefaultConfig()
-	open := func(opts ...kfake.Opt) *kfake.Cluster {
-		return testkit.Kfake(t, append(opts, kfake.DataDir(dir), kfake.SyncWrites(), kfake.GroupMinSessionTimeout(100*time.Millisecond))...)
+	port := testkit.FreePort(t) // which stays the test's while no broker listens
+	open := func() *kfake.Cluster {
+		return testkit.Kfake(t, kfake.Ports(port), kfake.DataDir(dir), kfake.SyncWrites(), kfake.GroupMinSessionTimeout(100*time.Millisecond))
 	}
 	cluster := open()
 	kafka.Brokers = cluster.ListenAddrs()
@@ -319,11 +319,7 @@ func TestPosition_LogRestoredFromAnOlderCopy(t *testing.T) {
 	if err := os.CopyFS(older, os.DirFS(dir)); err != nil {
 		t.Fatal(err)
 	}
-	var port int
-	if _, err := fmt.Sscanf(kafka.Brokers[0][len("127.0.0.1:"):], "%d", &port); err != nil {
-		t.Fatal(err)
-	}
-	b.cluster = open(kfake.Ports(port))
+	b.cluster = open()
 	b.pay(0, "anna", 5)
 	b.consumed(8)
 	b.cluster.Close()
@@ -333,7 +329,7 @@ func TestPosition_LogRestoredFromAnOlderCopy(t *testing.T) {
 	if err := os.CopyFS(dir, os.DirFS(older)); err != nil {
 		t.Fatal(err)
 	}
-	b.cluster = open(kfake.Ports(port))
+	b.cluster = open()
 	w := b.start()
 	b.hasIncidents(0, "truncated/loss/3/8")
 	b.pay(0, "anna", 1) // at offset 3, which was another event's

@@ -198,7 +198,7 @@ func TestProgram_MemoryUnderABacklogIsBounded(t *testing.T) {
 	if limit := testkit.RaceFactor * (300 << 20); most > limit {
 		t.Errorf("resident memory: got %d MiB, want at most %d MiB", most>>20, limit>>20)
 	}
-	testkit.Eventually(t, 2*soon, func() error {
+	testkit.Eventually(t, soon, func() error {
 		// The pool may have grown to its limit, which is not many.
 		if now := p.gauge("go_goroutines"); now > goroutines+8 {
 			return fmt.Errorf("goroutines: got %d, before the backlog %d", now, goroutines)

@@ -15,7 +15,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"hookledger/internal/devstack"
 	"hookledger/internal/testkit"
 )
 
@@ -34,15 +33,11 @@ func (b *bundle) startProgram(database string) *program { return b.startMapping(
 // startMapping is startProgram with another path of the account.
 func (b *bundle) startMapping(database, account string) *program {
 	b.tb.Helper()
-	port, err := devstack.FreePort()
-	if err != nil {
-		b.tb.Fatal(err)
-	}
-	config := filepath.Join(b.tb.TempDir(), "hookledger.yaml")
-	err = os.WriteFile(config, fmt.Appendf(nil, `
+	config, admin := filepath.Join(b.tb.TempDir(), "hookledger.yaml"), testkit.FreeAddr(b.tb)
+	err := os.WriteFile(config, fmt.Appendf(nil, `
 kafka: { brokers: [%s], topic: %s, group: %s, partitions: %d, replication: 1, durability: single }
 database: { url: %q }
-consume: { admin: "127.0.0.1:%d", session_timeout: %s, check_interval: %s, batch_max_records: %d }
+consume: { admin: %q, session_timeout: %s, check_interval: %s, batch_max_records: %d }
 sources:
   - name: acme
     provider: generic
@@ -51,14 +46,13 @@ sources:
     event: { id: id, type: type }
     account: %s
     postings: [{ type: payment.succeeded, amount: Amount, unit: minor, currency: { const: EUR }, direction: credit }]
-`, strings.Join(b.kafka.Brokers, ", "), b.kafka.Topic, b.kafka.Group, b.kafka.Partitions, database, port,
+`, strings.Join(b.kafka.Brokers, ", "), b.kafka.Topic, b.kafka.Group, b.kafka.Partitions, database, admin,
 		b.cfg.SessionTimeout, b.cfg.CheckInterval, b.cfg.BatchMaxRecords, account), 0o600)
 	if err != nil {
 		b.tb.Fatal(err)
 	}
-	admin := fmt.Sprintf("http://127.0.0.1:%d", port)
-	return &program{b: b, admin: admin, config: config, KillableProcess: testkit.StartHookledger(b.tb, testkit.ProcessOptions{
-		Args: []string{"--config", config, "consume"}, ReadyURL: admin + "/livez", ReadyWithin: 2 * soon,
+	return &program{b: b, admin: "http://" + admin, config: config, KillableProcess: testkit.StartHookledger(b.tb, testkit.ProcessOptions{
+		Args: []string{"--config", config, "consume"}, ReadyURL: "http://" + admin + "/livez", ReadyWithin: soon,
 	})}
 }
 
@@ -92,7 +86,7 @@ func TestProgram_WrongMappingIsMendedByOneRetry(t *testing.T) {
 		b.pay(p, "anna", events/3)
 	}
 	p := b.startMapping(url, "Acount")
-	testkit.Eventually(t, 2*soon, func() error {
+	testkit.Eventually(t, soon, func() error {
 		if got := query1[int64](t, b.pool, `select count(*) from quarantined_events where reason = 'missing_account'`); got != events {
 			return fmt.Errorf("in quarantine: got %d, want %d", got, events)
 		}
@@ -103,7 +97,7 @@ func TestProgram_WrongMappingIsMendedByOneRetry(t *testing.T) {
 	}
 	p.Kill()
 	mended := b.startMapping(url, "Account")
-	ctx, cancel := context.WithTimeout(t.Context(), 2*soon)
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, testkit.Binary(t), "--config", mended.config, "quarantine", "retry", "--all", "--note", "mapping mended").CombinedOutput()
 	if err != nil {
@@ -134,7 +128,7 @@ func TestAssign_NothingIsAppliedBeforeKafkaHoldsTheStart(t *testing.T) {
 		Keys: []kmsg.Key{kmsg.OffsetCommit}, Partitions: []int32{1}, Err: kerr.UnknownServerError, Count: -1,
 	})
 	p := b.startProgram(url)
-	testkit.Eventually(t, 2*soon, func() error {
+	testkit.Eventually(t, soon, func() error {
 		if n := next(1); n != 0 {
 			t.Fatalf("Kafka holds no start and progress is %d: want nothing applied", n)
 		}

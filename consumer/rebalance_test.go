@@ -13,6 +13,7 @@ import (
 func TestRebalance_TwoWorkersShareAndTakeOver(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 4)
+	b.cfg.SessionTimeout = 2 * soon // taking over by time would be too late
 	b.watchCommits()
 	first := b.start()
 	first.owns(4)
@@ -26,12 +27,8 @@ func TestRebalance_TwoWorkersShareAndTakeOver(t *testing.T) {
 		b.pay(p, "anna", 50)
 	}
 	b.hasBalance("anna", 400)
-	began := time.Now()
 	first.halt()
 	second.owns(4)
-	if took := time.Since(began); took > 2*b.cfg.SessionTimeout {
-		t.Errorf("taking over took %s after a graceful stop, want less than the session timeout", took)
-	}
 	for p := range int32(4) {
 		b.pay(p, "anna", 50)
 	}
@@ -83,6 +80,7 @@ func TestRebalance_Churn(t *testing.T) {
 func TestRebalance_SlowDatabase(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 2)
+	b.cfg.SessionTimeout = 10 * time.Second
 	first := b.start()
 	b.pay(0, "anna", 1)
 	b.pay(1, "anna", 1)
@@ -195,7 +193,7 @@ func TestWorker_KilledStaticMemberIsBackAtOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 1)
 	b.cfg.InstanceID = "worker-1"
-	b.cfg.SessionTimeout = 20 * time.Second // taking over by time would be slow
+	b.cfg.SessionTimeout = 2 * soon // taking over by time would be too late
 	proxy := testkit.NewProxy(t, b.kafka.Brokers[0])
 	b.extra = []kgo.Opt{kgo.Dialer(proxy.Dial)}
 	b.start()
@@ -203,12 +201,8 @@ func TestWorker_KilledStaticMemberIsBackAtOnce(t *testing.T) {
 	b.pay(0, "anna", 1)
 	b.isCommitted(0, 1)
 	proxy.Stall() // what a killed process looks like from outside
-	began := time.Now()
 	b.pay(0, "anna", 1)
 	b.start()
 	b.hasBalance("anna", 2)
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("back after %s, want less than the session timeout", took)
-	}
 	proxy.Reset()
 }

@@ -27,7 +27,7 @@ import (
 )
 
 // soon is the deadline of what should take a moment: the machine may be busy.
-const soon = 30 * time.Second
+const soon = time.Minute
 
 // told is what the events of these tests say.
 type told struct {

@@ -4,20 +4,15 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"hookledger/internal/devstack"
-	"hookledger/internal/devstack/process"
 	"hookledger/internal/testkit"
 	"hookledger/migrations"
 )
@@ -135,8 +130,8 @@ func TestPosition_StandbyPromotedAfterLosingCommits(t *testing.T) {
 	t.Run("without one", func(t *testing.T) {
 		t.Parallel()
 		p := newPair(t)
-		pooler := startPooler(t, p.primary.URL("postgres"))
-		cfg, err := pgxpool.ParseConfig(pooler.url)
+		pooler := testkit.PgBouncer(t, p.primary.URL("postgres"), "transaction")
+		cfg, err := pgxpool.ParseConfig(pooler.URL)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,12 +143,12 @@ func TestPosition_StandbyPromotedAfterLosingCommits(t *testing.T) {
 		t.Cleanup(pool.Close)
 		made := pool.Stat().NewConnsCount()
 		healsAfter(t, p, pool, func() {
-			pooler.console("PAUSE")
+			pooler.Command(t, "PAUSE")
 			p.failOver()
-			pooler.pointTo(p.standby.Port())
-			pooler.console("RELOAD")
+			pooler.PointTo(t, p.standby.Port())
+			pooler.Command(t, "RELOAD")
 			made = pool.Stat().NewConnsCount()
-			pooler.console("RESUME")
+			pooler.Command(t, "RESUME")
 		})
 		if more := pool.Stat().NewConnsCount() - made; more != 0 {
 			t.Errorf("the worker made %d connections after the failover, beside %d before it: the test needs none", more, made)
@@ -186,107 +181,4 @@ func healsAfter(t *testing.T, p *pair, pool *pgxpool.Pool, failOver func()) {
 	b.pay(0, "anna", 1)
 	b.hasBalance("anna", 9)
 	b.lawful()
-}
-
-// pooler is PgBouncer in transaction mode.
-type pooler struct {
-	tb  testing.TB
-	dir string
-	ini string // with %d for the server's port
-	// url reaches the database through it, admin its console.
-	url, admin string
-}
-
-func startPooler(tb testing.TB, database string) *pooler {
-	tb.Helper()
-	program, err := exec.LookPath("pgbouncer")
-	if err != nil {
-		program = "/usr/sbin/pgbouncer" // where Debian puts it, off the PATH of users
-	}
-	u, err := url.Parse(database)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	port, err := devstack.FreePort()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	dir, err := os.MkdirTemp("", "hookledger-pgbouncer") // not TempDir: another user reads it
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
-	password, _ := u.User.Password()
-	p := &pooler{tb: tb, dir: dir, ini: `[databases]
-* = host=127.0.0.1 port=SERVER
-[pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = ` + fmt.Sprint(port) + `
-unix_socket_dir =
-auth_type = scram-sha-256
-auth_file = ` + filepath.Join(dir, "users") + `
-admin_users = ` + u.User.Username() + `
-pool_mode = transaction
-ignore_startup_parameters = extra_float_digits
-`}
-	p.write("users", fmt.Sprintf("%q %q\n", u.User.Username(), password))
-	var server int
-	if _, err := fmt.Sscan(u.Port(), &server); err != nil {
-		tb.Fatal(err)
-	}
-	p.pointTo(server)
-	if err := os.Chmod(dir, 0o755); err != nil {
-		tb.Fatal(err)
-	}
-	args := []string{"-q", filepath.Join(dir, "ini")}
-	if os.Geteuid() == 0 {
-		args = append([]string{"-u", "nobody"}, args...) // it refuses to be root
-	}
-	proc, err := process.Start(exec.Command(program, args...), syscall.SIGKILL)
-	if err != nil {
-		tb.Fatalf("this test needs pgbouncer: install the Debian package pgbouncer: %v", err)
-	}
-	tb.Cleanup(proc.Kill)
-	u.Host = fmt.Sprintf("127.0.0.1:%d", port)
-	p.url = u.String()
-	u.Path = "/pgbouncer"
-	p.admin = u.String()
-	testkit.Eventually(tb, time.Minute, func() error {
-		conn, err := pgx.Connect(tb.Context(), p.url)
-		if err != nil {
-			return err
-		}
-		return conn.Close(tb.Context())
-	})
-	return p
-}
-
-func (p *pooler) write(name, text string) {
-	p.tb.Helper()
-	if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o644); err != nil {
-		p.tb.Fatal(err)
-	}
-}
-
-// pointTo writes which server the pooler is to use after RELOAD.
-func (p *pooler) pointTo(port int) {
-	p.write("ini", strings.Replace(p.ini, "SERVER", fmt.Sprint(port), 1))
-}
-
-// console runs a command of the pooler's own.
-func (p *pooler) console(command string) {
-	p.tb.Helper()
-	cfg, err := pgx.ParseConfig(p.admin)
-	if err != nil {
-		p.tb.Fatal(err)
-	}
-	cfg.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
-	conn, err := pgx.ConnectConfig(p.tb.Context(), cfg)
-	if err != nil {
-		p.tb.Fatal(err)
-	}
-	defer func() { _ = conn.Close(context.Background()) }()
-	if _, err := conn.Exec(p.tb.Context(), command); err != nil {
-		p.tb.Fatalf("pooler: %s: %v", command, err)
-	}
 }

@@ -129,7 +129,7 @@ func TestLag_OfABacklog(t *testing.T) {
 	const n = 60_000
 	begin := time.Now()
 	r := backlog(t, n)
-	testkit.Eventually(t, 30*time.Second, func() error {
+	testkit.Eventually(t, time.Minute, func() error {
 		lag, err := r.Read(t.Context(), nil)
 		if err != nil {
 			return err
@@ -202,7 +202,7 @@ func TestLag_AgreesWithKafkasOwnTool(t *testing.T) {
 			}
 		}()
 	}
-	testkit.Eventually(t, 30*time.Second, func() error {
+	testkit.Eventually(t, time.Minute, func() error {
 		lag, err := r.Read(t.Context(), nil)
 		if err != nil {
 			return err
@@ -244,7 +244,7 @@ func create(t testing.TB, cl *kgo.Client, name string, partitions int32) {
 	if _, err := kadm.NewClient(cl).CreateTopic(t.Context(), partitions, 1, nil, name); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, 30*time.Second, func() error {
+	testkit.Eventually(t, time.Minute, func() error {
 		if _, err := broker.EndOffsets(t.Context(), cl, name); err != nil {
 			return err
 		}

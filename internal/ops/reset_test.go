@@ -1,7 +1,6 @@
 package ops_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -87,23 +86,7 @@ func TestReset_RefusesWhileTheGroupHasMembers(t *testing.T) {
 	t.Parallel()
 	cl, brokers, _ := newLog(t)
 	ctx := t.Context()
-	assigned := make(chan struct{}, 1)
-	member, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic), kgo.DisableAutoCommit(),
-		kgo.OnPartitionsAssigned(func(context.Context, *kgo.Client, map[string][]int32) {
-			select {
-			case assigned <- struct{}{}:
-			default:
-			}
-		}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer member.Close()
-	select {
-	case <-assigned:
-	case <-time.After(20 * time.Second):
-		t.Fatal("the member was not assigned a partition within 20 s")
-	}
+	testkit.Member(t, brokers, group, topic)
 	if err := ops.CheckGroupEmpty(ctx, cl, group); !errors.Is(err, ops.ErrGroupActive) {
 		t.Errorf("check: got %v, want ErrGroupActive", err)
 	}

@@ -23,9 +23,11 @@
 //	KafkaCluster3           three real brokers to kill, pause, stop, restart
 //	NewSecureKafka          a real broker with TLS, SASL and ACLs
 //	authority.New           certificates; PostgresCluster.EnableTLS uses one
+//	alerts.Start            a real Prometheus with the alert rules
 //	StartHookledger         our binary, built once, to kill and signal
 //	NewProxy                a TCP proxy that stalls, resets and cuts
 //	Eventually              polls with a deadline, instead of a sleep
+//	FreePort, FreeAddr      a place to listen that stays the test's
 //
 // HOOKLEDGER_TEST_POSTGRES names the major version of Postgres, and
 // HOOKLEDGER_TEST_POOLER=transaction puts PgBouncer before the shared cluster:

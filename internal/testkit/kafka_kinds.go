@@ -1,13 +1,10 @@
 package testkit
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kfake"
-
-	"hookledger/internal/devstack"
 )
 
 // KafkaBehind is three brokers whose clients pass proxies: one for each broker and each
@@ -27,11 +24,7 @@ func KafkaCluster3Behind(tb testing.TB, kinds ...string) *KafkaBehind {
 	extra := kafkaExtra{each: make([][]kafkaListener, size)}
 	for _, kind := range kinds {
 		for i := range size {
-			port, err := devstack.FreePort()
-			if err != nil {
-				tb.Fatal(err)
-			}
-			addr := fmt.Sprintf("127.0.0.1:%d", port)
+			addr := FreeAddr(tb)
 			p := NewProxy(tb, addr)
 			k.Proxies[kind] = append(k.Proxies[kind], p)
 			extra.each[i] = append(extra.each[i], kafkaListener{

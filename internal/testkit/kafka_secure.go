@@ -10,7 +10,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
-	"hookledger/internal/devstack"
 	"hookledger/internal/testkit/authority"
 )
 
@@ -42,15 +41,7 @@ const ACLCommand = "org.apache.kafka.tools.AclCommand"
 func NewSecureKafka(tb testing.TB) *SecureKafka {
 	tb.Helper()
 	s := &SecureKafka{Authority: authority.New(tb)}
-	var ports [2]int
-	for i := range ports {
-		port, err := devstack.FreePort()
-		if err != nil {
-			tb.Fatal(err)
-		}
-		ports[i] = port
-	}
-	s.SASL, s.MTLS = fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])
+	s.SASL, s.MTLS = FreeAddr(tb), FreeAddr(tb)
 	extra, err := s.config()
 	if err != nil {
 		tb.Fatal(err)

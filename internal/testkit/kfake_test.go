@@ -25,7 +25,7 @@ func TestKfake(t *testing.T) {
 func TestEventually(t *testing.T) {
 	t.Parallel()
 	calls := 0
-	testkit.Eventually(t, 10*time.Second, func() error {
+	testkit.Eventually(t, time.Minute, func() error {
 		if calls++; calls < 3 {
 			return errors.New("not yet")
 		}

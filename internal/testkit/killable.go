@@ -27,7 +27,7 @@ type ProcessOptions struct {
 	Dir string
 	// ReadyURL answers 200 when the process can work. Empty: do not wait.
 	ReadyURL string
-	// ReadyWithin bounds that wait. Zero means 30 s.
+	// ReadyWithin bounds that wait. Zero means a minute.
 	ReadyWithin time.Duration
 }
 
@@ -53,7 +53,7 @@ func StartHookledger(tb testing.TB, opts ProcessOptions) *KillableProcess {
 		opts.Dir = tb.TempDir()
 	}
 	if opts.ReadyWithin == 0 {
-		opts.ReadyWithin = 30 * time.Second
+		opts.ReadyWithin = time.Minute
 	}
 	p := &KillableProcess{tb: tb, opts: opts, log: filepath.Join(tb.TempDir(), "output.log")}
 	tb.Cleanup(func() {

@@ -15,10 +15,10 @@ const untilTerm = `trap 'echo bye; exit 7' TERM; echo started; while :; do sleep
 func TestStartHookledger_StopKillRestart(t *testing.T) {
 	t.Parallel()
 	p := testkit.StartHookledger(t, testkit.ProcessOptions{Program: "/bin/sh", Args: []string{"-c", untilTerm}})
-	testkit.Eventually(t, 10*time.Second, func() error { return contains(p.Output(), "started") })
+	testkit.Eventually(t, time.Minute, func() error { return contains(p.Output(), "started") })
 	p.Signal(syscall.SIGSTOP)
 	p.Signal(syscall.SIGCONT)
-	if code := p.Stop(10 * time.Second); code != 7 {
+	if code := p.Stop(time.Minute); code != 7 {
 		t.Fatalf("exit code: got %d, want 7", code)
 	}
 	if err := contains(p.Output(), "bye"); err != nil {

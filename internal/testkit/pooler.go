@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -34,11 +36,11 @@ var sharedPooler = sync.OnceValues(func() (*pooled, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, port, err := startPgBouncer(server.URL("postgres"), os.Getenv(PoolerEnv))
+	p, err := startPgBouncer(server.URL("postgres"), os.Getenv(PoolerEnv))
 	if err != nil {
 		return nil, err
 	}
-	return &pooled{server, port}, nil
+	return &pooled{server, p.port}, nil
 })
 
 // pooledURL is the connection string of a database of the shared cluster: through the
@@ -93,96 +95,135 @@ func DirectURL(tb testing.TB, connection string) string {
 	return u.String()
 }
 
+// Pooler is PgBouncer before a server of Postgres.
+type Pooler struct {
+	// URL reaches the database through it.
+	URL string
+
+	proc *process.Process
+	port int
+	// config is its configuration, settings what that says but for the server's port.
+	config, settings string
+}
+
 // PgBouncer starts PgBouncer before the database that a connection string names, in a
-// pool mode, and returns the connection string through it. It ends with the test.
-func PgBouncer(tb testing.TB, database, mode string) string {
+// pool mode. It ends with the test.
+func PgBouncer(tb testing.TB, database, mode string) *Pooler {
 	tb.Helper()
-	proc, port, err := startPgBouncer(database, mode)
+	p, err := startPgBouncer(database, mode)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(proc.Kill)
-	u, err := url.Parse(database)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	u.Host = fmt.Sprintf("127.0.0.1:%d", port)
-	return u.String()
+	tb.Cleanup(p.proc.Kill)
+	return p
 }
 
 // startPgBouncer starts one before the server of a connection string, whose user has to
 // be a superuser: it looks up every other user.
-func startPgBouncer(database, mode string) (*process.Process, int, error) {
+func startPgBouncer(database, mode string) (*Pooler, error) {
 	u, err := url.Parse(database)
 	if err != nil {
-		return nil, 0, fmt.Errorf("read connection string: %w", err)
+		return nil, fmt.Errorf("read connection string: %w", err)
+	}
+	server, err := strconv.Atoi(u.Port())
+	if err != nil {
+		return nil, fmt.Errorf("read connection string: %w", err)
 	}
 	port, err := devstack.FreePort()
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	dir, err := scratchDir()
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	password, _ := u.User.Password()
-	users, ini, log := filepath.Join(dir, "users"), filepath.Join(dir, "pgbouncer.ini"), filepath.Join(dir, "log")
-	for name, text := range map[string]string{
-		users: fmt.Sprintf("%q %q\n", u.User.Username(), password),
-		ini: fmt.Sprintf(`[databases]
-* = host=127.0.0.1 port=%s auth_user=%s
+	users, log := filepath.Join(dir, "users"), filepath.Join(dir, "log")
+	p := &Pooler{port: port, config: filepath.Join(dir, "pgbouncer.ini"), settings: fmt.Sprintf(`[databases]
+* = host=127.0.0.1 port=SERVER auth_user=%[1]s
 [pgbouncer]
 listen_addr = 127.0.0.1
-listen_port = %d
+listen_port = %[2]d
 unix_socket_dir =
 auth_type = scram-sha-256
-auth_file = %s
+auth_file = %[3]s
+admin_users = %[1]s
 auth_query = select usename, passwd from pg_shadow where usename = $1
-pool_mode = %s
+pool_mode = %[4]s
 max_client_conn = 1000
 default_pool_size = 30
 server_idle_timeout = 5
 ignore_startup_parameters = extra_float_digits
-`, u.Port(), u.User.Username(), port, users, mode),
-	} {
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			return nil, 0, fmt.Errorf("configure pgbouncer: %w", err)
-		}
+`, u.User.Username(), port, users, mode)}
+	err = errors.Join(os.WriteFile(users, fmt.Appendf(nil, "%q %q\n", u.User.Username(), password), 0o644), p.configure(server))
+	if err != nil {
+		return nil, fmt.Errorf("configure pgbouncer: %w", err)
 	}
 	program, err := exec.LookPath("pgbouncer")
 	if err != nil {
 		program = "/usr/sbin/pgbouncer" // where Debian puts it, off the PATH of users
 	}
-	cmd := exec.Command(program, "-q", ini)
+	cmd := exec.Command(program, "-q", p.config)
 	cmd.Dir = "/"
 	if cmd.SysProcAttr, err = notRoot(); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	output, err := os.Create(log)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	defer func() { _ = output.Close() }() // the child has its own copy
 	cmd.Stdout, cmd.Stderr = output, output
-	proc, err := process.Start(cmd, syscall.SIGKILL)
-	if err != nil {
-		return nil, 0, fmt.Errorf("start pgbouncer: install the Debian package pgbouncer: %w", err)
+	if p.proc, err = process.Start(cmd, syscall.SIGKILL); err != nil {
+		return nil, fmt.Errorf("start pgbouncer: install the Debian package pgbouncer: %w", err)
 	}
 	u.Host = fmt.Sprintf("127.0.0.1:%d", port)
+	p.URL = u.String()
 	err = eventually(startWithin, func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), startWithin)
 		defer cancel()
-		conn, err := pgx.Connect(ctx, u.String())
+		conn, err := pgx.Connect(ctx, p.URL)
 		if err != nil {
 			return err
 		}
 		return conn.Close(ctx)
 	})
 	if err != nil {
-		proc.Kill()
-		return nil, 0, fmt.Errorf("start pgbouncer: %w; the end of its log: %s", err, tail(log, 20))
+		p.proc.Kill()
+		return nil, fmt.Errorf("start pgbouncer: %w; the end of its log: %s", err, tail(log, 20))
 	}
-	return proc, port, nil
+	return p, nil
+}
+
+// configure writes which server it leads to.
+func (p *Pooler) configure(server int) error {
+	return os.WriteFile(p.config, []byte(strings.Replace(p.settings, "SERVER", strconv.Itoa(server), 1)), 0o644)
+}
+
+// PointTo has it lead to another server, of this port, after the command RELOAD.
+func (p *Pooler) PointTo(tb testing.TB, server int) {
+	tb.Helper()
+	if err := p.configure(server); err != nil {
+		tb.Fatalf("configure pgbouncer: %v", err)
+	}
+}
+
+// Command runs a command of its console, such as PAUSE.
+func (p *Pooler) Command(tb testing.TB, command string) {
+	tb.Helper()
+	cfg, err := pgx.ParseConfig(p.URL)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	cfg.Database, cfg.DefaultQueryExecMode = "pgbouncer", pgx.QueryExecModeSimpleProtocol
+	conn, err := pgx.ConnectConfig(tb.Context(), cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	if _, err := conn.Exec(tb.Context(), command); err != nil {
+		tb.Fatalf("pgbouncer: %s: %v", command, err)
+	}
 }
 
 // notRoot makes a child run as nobody if we are root, which pgbouncer refuses to be.

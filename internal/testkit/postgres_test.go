@@ -102,7 +102,7 @@ func TestPostgres_NothingIsLeftOfAKilledTestProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = victim.Wait()
-	testkit.Eventually(t, 20*time.Second, func() error {
+	testkit.Eventually(t, time.Minute, func() error {
 		if err := try(t.Context(), url, `select 1`); err == nil {
 			return errors.New("the server still answers")
 		}
@@ -163,7 +163,7 @@ func TestPostgres_IsWhatTheEnvironmentSays(t *testing.T) {
 func TestPgBouncer_SharesSessionsByTransaction(t *testing.T) {
 	t.Parallel()
 	direct := testkit.DirectURL(t, testkit.PostgresURL(t))
-	for url, shared := range map[string]bool{direct: false, testkit.PgBouncer(t, direct, "transaction"): true} {
+	for url, shared := range map[string]bool{direct: false, testkit.PgBouncer(t, direct, "transaction").URL: true} {
 		pids := map[int]bool{}
 		for range 2 {
 			conn, err := pgx.Connect(t.Context(), url)

@@ -148,5 +148,5 @@ func TestProxy_CutAfterCommit(t *testing.T) {
 		t.Fatal("the answer to COMMIT arrived through a cut connection")
 	}
 	<-cut
-	testkit.Eventually(t, 10*time.Second, func() error { return try(ctx, url, `select * from kept`) })
+	testkit.Eventually(t, time.Minute, func() error { return try(ctx, url, `select * from kept`) })
 }

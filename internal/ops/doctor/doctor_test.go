@@ -19,7 +19,6 @@ import (
 
 	"hookledger/internal/broker"
 	"hookledger/internal/config"
-	"hookledger/internal/devstack"
 	"hookledger/internal/ops/doctor"
 	"hookledger/internal/testkit"
 	"hookledger/internal/testkit/authority"
@@ -234,11 +233,7 @@ func TestExamine_FindsBrokersAway(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
 	p.apply()
-	port, err := devstack.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := fmt.Sprintf("127.0.0.1:%d", port)
+	nobody := testkit.FreeAddr(t)
 	p.brokers = []string{p.brokers[0], nobody}
 	want(t, p.examine(), "brokers", doctor.Warning, nobody)
 	p.brokers = p.brokers[:1]

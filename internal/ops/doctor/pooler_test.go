@@ -21,7 +21,7 @@ func TestExamine_TellsPoolersApart(t *testing.T) {
 		{"transaction", doctor.Note, "direct connection"},
 		{"statement", doctor.Problem, "pool_mode"},
 	} {
-		p.url = testkit.PgBouncer(t, direct, c.mode)
+		p.url = testkit.PgBouncer(t, direct, c.mode).URL
 		r := p.examine()
 		want(t, r, "database_pooler", c.verdict, c.words)
 		if c.mode != "statement" {

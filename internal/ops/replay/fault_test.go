@@ -319,7 +319,7 @@ func TestRun_ThroughAPoolerInTransactionMode(t *testing.T) {
 	w.pay(0, "known", 1200)
 	w.work()
 	w.pay(0, "p", 1200)
-	w.url = testkit.PgBouncer(t, w.url, "transaction")
+	w.url = testkit.PgBouncer(t, w.url, "transaction").URL
 	r := w.replayer("")
 	p, err := r.Plan(t.Context(), Selection{}, "tester")
 	if err != nil {

@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"hookledger/internal/ledger"
+	"hookledger/internal/testkit"
 	"hookledger/schema"
 )
 
@@ -124,23 +124,7 @@ func TestPlan_EndsWhereWorkersAreWhileTheyRun(t *testing.T) {
 	if p := w.plan(Selection{}); p.Records != 20 {
 		t.Errorf("without members: got %d records, want 20", p.Records)
 	}
-	assigned := make(chan struct{}, 1)
-	member, err := kgo.NewClient(kgo.SeedBrokers(w.cluster.ListenAddrs()...), kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic), kgo.DisableAutoCommit(),
-		kgo.OnPartitionsAssigned(func(context.Context, *kgo.Client, map[string][]int32) {
-			select {
-			case assigned <- struct{}{}:
-			default:
-			}
-		}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer member.Close()
-	select {
-	case <-assigned:
-	case <-time.After(2 * time.Minute):
-		t.Fatal("the member was not assigned a partition")
-	}
+	testkit.Member(t, w.cluster.ListenAddrs(), group, topic)
 	p := w.plan(Selection{})
 	if p.Records != 10 {
 		t.Errorf("with a member: got %d records, want the 10 that were applied", p.Records)
