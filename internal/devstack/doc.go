@@ -33,7 +33,8 @@
 //   - Killed during initdb: the unfinished cluster is thrown away.
 //   - A port is taken, a folder is in use or out of reach: an error that says
 //     what to do.
-//   - A worker is killed while its group rebalances, and others wait for it in turns: the
-//     embedded broker would wait for ever; it is made to go on after the rebalance timeout.
+//   - A worker is killed while its group rebalances: the embedded broker alone would keep its
+//     partitions, or let the others wait, for ever. It is made to go on after the session
+//     timeout, at worst after twice the rebalance timeout.
 //   - Postgres ends by itself: Done is closed; the owner decides.
 package devstack

@@ -38,6 +38,7 @@ type KafkaOptions struct {
 // concurrent use.
 type Kafka struct {
 	cluster *kfake.Cluster
+	groups  *groups
 	addr    string
 	lock    *folderLock
 	stop    sync.Once
@@ -88,7 +89,7 @@ func (k *Kafka) start(opts KafkaOptions, data string) error {
 	if err != nil {
 		return err
 	}
-	limitRebalances(k.cluster)
+	k.groups = watchGroups(k.cluster, local(port))
 	k.addr = k.cluster.ListenAddrs()[0]
 	return nil
 }
@@ -121,6 +122,7 @@ func (k *Kafka) Brokers() []string { return []string{k.addr} }
 // Stop writes everything out and stops listening. Stopping twice is fine.
 func (k *Kafka) Stop(context.Context) error {
 	k.stop.Do(func() {
+		k.groups.close()
 		k.cluster.Close()
 		k.lock.release()
 	})
