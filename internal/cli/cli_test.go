@@ -2,8 +2,10 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -116,6 +118,15 @@ func TestRun_UsageErrorsAre2AndSayWhatToDo(t *testing.T) {
 		{[]string{"replay", "plan", "--account="}, "--account is empty"},
 		{[]string{"replay", "reset", "--to-time", "", "--to-earliest", "--dry-run"}, "--to-time is empty"},
 		{[]string{"verify", "--from-time", ""}, "--from-time is empty"},
+		{[]string{"replay", "plan", "--type", "a", "--type", ""}, "--type is empty"},
+		{[]string{"replay", "plan", "--event-id", ""}, "--event-id is empty"},
+		{[]string{"replay", "plan", "--out", ""}, "--out is empty"},
+		{[]string{"replay", "plan", "--out", "/nonexistent/p"}, "no such file"},
+		{[]string{"replay", "plan", "--out", "/"}, "/ is a folder"},
+		{[]string{"replay", "run", "/dev/null", "--dry-run"}, "`hookledger replay plan --out FILE` makes one"},
+		{[]string{"replay", "run", "p", "--reason", "a\xff"}, "they are not UTF-8"},
+		{[]string{"send", "--history", ""}, "--history is empty"},
+		{[]string{"accounts", "list", "--config", ""}, "--config is empty"},
 		{[]string{"config", "reference", "--markdown", "--json"}, "exclude each other"},
 		{[]string{"dev", "--config", "x"}, "leave --config out"},
 		{[]string{"dev", "--listen", "8080"}, "host:port"},
@@ -220,6 +231,33 @@ func TestSend_DryRunShowsTheFirstDelivery(t *testing.T) {
 	hookledger(env, "send", "--source", "nope").want(t, app.ExitUsage, "use one of s")
 	hookledger(env, "send", "--count", "0").want(t, app.ExitUsage, "--count")
 	hookledger(env, "send", "--duplicates", "2").want(t, app.ExitUsage, "--duplicates")
+	for _, c := range [][2]string{{"--count", "1000000000000000"}, {"--concurrency", "1000000000"}, {"--rate", "1e-300"}, {"--rate", "NaN"},
+		{"--give-up", "-1s"}, {"--url", "ftp://127.0.0.1"}, {"--url", "127.0.0.1:8080"}} {
+		hookledger(env, "send", c[0], c[1]).want(t, app.ExitUsage, c[0])
+	}
+	one := hookledger(env, "send", "--currencies", "jpy", "--dry-run")
+	one.want(t, app.ExitOK)
+	if !strings.Contains(one.stdout, "would deliver 1 event in 1 delivery to") || !strings.Contains(one.stdout, `"currency":"jpy"`) {
+		t.Errorf("got %s", one.stdout)
+	}
+}
+
+// Who interrupts a command still reads what it was doing, and what to do next.
+func TestReport_OfAnInterruptionKeepsWhatToDo(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{context.Canceled, "hookledger: interrupted\n"},
+		{fmt.Errorf("replay 3 stopped: %w: run the same plan again", context.Canceled), "hookledger: replay 3 stopped: interrupted: run the same plan again\n"},
+	} {
+		var out bytes.Buffer
+		report(&app.App{Process: app.Process{Stderr: &out}}, c.err)
+		if out.String() != c.want {
+			t.Errorf("got %q, want %q", out.String(), c.want)
+		}
+	}
 }
 
 func TestReport_NeverSendsControlCharactersToTheTerminal(t *testing.T) {

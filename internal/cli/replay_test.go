@@ -37,6 +37,8 @@ func TestReplay_PlanAndRunBesideWorkersAndWithout(t *testing.T) {
 	in.run(t, "topics", "apply").want(t, app.ExitOK)
 	in.start(t, "ingest", in.ingestAdmin)
 	worker := in.start(t, "consume", in.worker)
+	in.run(t, "replay", "plan", "--partition", "99").want(t, app.ExitUsage, "has no partition 99: its partitions are 0 to ")
+	in.run(t, "replay", "reset", "--partition", "99", "--to-earliest", "--dry-run").want(t, app.ExitUsage, "has no partition 99: its partitions are 0 to ")
 	in.run(t, "send", "--count", "200", "--seed", "1").want(t, app.ExitOK)
 	in.settled(t, 200)
 	plan := filepath.Join(in.dir, "known.plan")
@@ -67,6 +69,9 @@ func TestReplay_PlanAndRunBesideWorkersAndWithout(t *testing.T) {
 		t.Errorf("worker: exit code %d", code)
 	}
 	in.run(t, "send", "--count", "100", "--seed", "2").want(t, app.ExitOK)
+	if one := in.asRole("hookledger_reader", "replay", "plan", "--event-id", "send_2_0"); !strings.Contains(one.stdout, "1 record, 1 account affected") {
+		t.Errorf("plan of one record: got %q", one.stdout)
+	}
 	text := in.asRole("hookledger_reader", "replay", "plan", "--source", "stripe", "--out", plan)
 	text.want(t, app.ExitOK)
 	for _, want := range []string{"applied", "100", "duplicate", "200", "money: ", "hookledger replay run " + plan} {
@@ -176,5 +181,20 @@ func TestEventsImport_ClosesAGap(t *testing.T) {
 		t.Errorf("dry run of the same file: got %v", v)
 	}
 	hookledger(nobody, "events", "import", file, "--source", "nope", "--reason", "r", "--config", in.file).want(t, app.ExitUsage, "use one of stripe")
+	for name, c := range map[string]struct {
+		text, want string
+		code       int
+	}{
+		"empty":    {"", "there are no lines", app.ExitUsage},
+		"indented": {"[\n{\n}\n]\n", "writes a document as a line", app.ExitFailed},
+		"no event": {`{"object":"list","data":[]}`, "", app.ExitOK},
+	} {
+		odd := filepath.Join(in.dir, name)
+		if err := os.WriteFile(odd, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		hookledger(nobody, "events", "import", odd, "--source", "stripe", "--reason", "r", "--config", in.file).want(t, c.code, c.want)
+	}
+	hookledger(nobody, "events", "import", in.dir, "--source", "stripe", "--reason", "r", "--config", in.file).want(t, app.ExitUsage, "is a folder")
 	hookledger(nobody, "events", "import", file+".none", "--source", "stripe", "--reason", "r", "--config", in.file).want(t, app.ExitUsage, "no such file")
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"hookledger/internal/cli/app"
 	"hookledger/internal/cli/books"
@@ -56,10 +58,11 @@ func report(a *app.App, err error) {
 	if err == nil || errors.Is(err, app.ErrFound) {
 		return
 	}
+	text := err.Error()
 	if errors.Is(err, context.Canceled) {
-		err = errors.New("interrupted")
+		text = strings.ReplaceAll(text, context.Canceled.Error(), "interrupted")
 	}
-	lines := strings.Split(err.Error(), "\n")
+	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		lines[i] = console.Safe(line)
 	}
@@ -154,14 +157,21 @@ func wrapArgs(c *cobra.Command) {
 	}
 }
 
-// selections are the flags without which a command takes more.
-var selections = []string{"account", "at", "conflict", "currency", "from-time", "object", "outcome", "severity", "since", "source", "to-time", "type", "until", "with-reason"}
+// meaningful are the flags without which a command takes more, keeps nothing or asks
+// another configuration.
+var meaningful = []string{"account", "at", "config", "conflict", "currency", "event-id", "from-time", "history", "object", "out", "outcome", "severity",
+	"since", "source", "to-time", "type", "until", "with-reason"}
 
-// refuseEmpty refuses a selection that is empty, as an unset variable of a shell leaves
-// it: it would select everything, and who wrote it meant one thing.
+// refuseEmpty refuses such a flag that is empty, as an unset variable of a shell leaves
+// it: it would be as if it were left out, and who wrote it meant something.
 func refuseEmpty(c *cobra.Command) error {
-	for _, name := range selections {
-		if f := c.Flags().Lookup(name); f != nil && f.Changed && f.Value.Type() == "string" && f.Value.String() == "" {
+	for _, name := range meaningful {
+		f := c.Flags().Lookup(name)
+		if f == nil || !f.Changed {
+			continue
+		}
+		list, several := f.Value.(pflag.SliceValue)
+		if several && slices.Contains(list.GetSlice(), "") || f.Value.Type() == "string" && f.Value.String() == "" {
 			return app.Usage(fmt.Errorf("--%s is empty: give it a value, or leave it out", name))
 		}
 	}

@@ -42,7 +42,7 @@ func TestVerify_ByAReader(t *testing.T) {
 	}
 	settled := func(n int) {
 		t.Helper()
-		testkit.Eventually(t, 60*time.Second, func() error {
+		testkit.Eventually(t, time.Minute, func() error {
 			if _, v := prove(); v["records"] != float64(n) {
 				return fmt.Errorf("%v records, want %d", v["records"], n)
 			}
@@ -73,6 +73,18 @@ func TestVerify_ByAReader(t *testing.T) {
 		if _, v = prove("--incremental", "--mark", mark); v["ok"] != true || v["records"] != want {
 			t.Errorf("increment %d: got %v, want %v records", i, v, want)
 		}
+	}
+	// What could not be kept is said behind the proof, not instead of it.
+	unkept := hookledger(reader, "--config", in.file, "verify", "--incremental", "--mark", filepath.Join(history, "no", "mark"))
+	unkept.want(t, app.ExitUsage, "not a directory")
+	unwritten := hookledger(reader, "--config", in.file, "verify", "--incremental", "--mark", "/proc/none/mark")
+	unwritten.want(t, app.ExitFailed, "write mark")
+	if !strings.Contains(unwritten.stdout, "the books are right\n") {
+		t.Errorf("got %q", unwritten.stdout)
+	}
+	text := hookledger(reader, "--config", in.file, "verify", "--incremental", "--mark", mark)
+	if !strings.HasSuffix(text.stdout, "notes; to look at them:\n  mark: hookledger --config "+in.file+" verify\n") {
+		t.Errorf("got %q", text.stdout)
 	}
 	send(2, 5)
 	settled(65)
@@ -116,7 +128,9 @@ func TestVerify_ByAReader(t *testing.T) {
 	} {
 		in.run(t, append([]string{"verify"}, args...)...).want(t, app.ExitUsage)
 	}
-	in.run(t, "verify", "--incremental", "--mark", history).want(t, app.ExitFailed, "it is no mark of verify")
+	in.run(t, "verify", "--incremental", "--mark", history).want(t, app.ExitUsage, "it is no mark of verify")
 	in.run(t, "verify", "--history", in.file+".none").want(t, app.ExitUsage, "no such file")
-	in.run(t, "verify", "--history", in.file).want(t, app.ExitFailed, "is not a line of a history")
+	in.run(t, "verify", "--history", in.file).want(t, app.ExitUsage, "is not a line of a history")
+	in.run(t, "verify", "--history", in.dir).want(t, app.ExitUsage, "is a directory")
+	in.run(t, "verify", "--mark", mark).want(t, app.ExitUsage, "--mark is for --incremental")
 }

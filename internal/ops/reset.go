@@ -19,6 +19,19 @@ import (
 // ErrGroupActive says that the group has members, so its offsets are theirs to move.
 var ErrGroupActive = errors.New("the group has members: stop the workers (SIGTERM) and try again")
 
+// PartitionError says that a topic has no such partition.
+type PartitionError struct {
+	Topic     string
+	Partition int32
+	// Has is how many partitions the topic has.
+	Has int
+}
+
+// Error names those that there are.
+func (e *PartitionError) Error() string {
+	return fmt.Sprintf("topic %s has no partition %d: its partitions are 0 to %d", e.Topic, e.Partition, e.Has-1)
+}
+
 // Target says where a reset moves each partition. Exactly one field is set.
 type Target struct {
 	// Earliest is the start of the log.
@@ -84,7 +97,7 @@ func PlanReset(ctx context.Context, cl *kgo.Client, group, topic string, target 
 		moves = append(moves, m)
 	}
 	if len(moves) == 0 {
-		return nil, fmt.Errorf("plan reset of group %s: topic %s has no partition %d", group, topic, partition)
+		return nil, &PartitionError{Topic: topic, Partition: partition, Has: len(starts)}
 	}
 	return moves, nil
 }

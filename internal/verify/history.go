@@ -45,6 +45,18 @@ type acks struct {
 	cut finding
 }
 
+// HistoryError says that a file is no history, or cannot be read.
+type HistoryError struct {
+	Path string
+	Err  error
+}
+
+// Error names the file.
+func (e *HistoryError) Error() string { return fmt.Sprintf("read history %s: %v", e.Path, e.Err) }
+
+// Unwrap returns the cause.
+func (e *HistoryError) Unwrap() error { return e.Err }
+
 // readAcks reads the histories; nil if there are none.
 func readAcks(opts Options) (*acks, error) {
 	if len(opts.Histories) == 0 {
@@ -77,7 +89,7 @@ func (a *acks) each(use func(schema.EventKey, *ackLine), cut func(path string)) 
 			}
 		})
 		if err != nil {
-			return fmt.Errorf("read history %s: %w", path, err)
+			return &HistoryError{path, err}
 		}
 		if !whole {
 			cut(path)

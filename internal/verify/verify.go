@@ -185,6 +185,9 @@ func countUp(progress func(done, total int64), spans []span) func(int64) {
 	}
 }
 
+// ErrStandby refuses a standby.
+var ErrStandby = errors.New("verify reads the primary, and this Postgres is a standby that may lag behind: set database.url to the primary")
+
 // refuseStandby fails on a standby: it may show less than what is committed, and
 // every record it has not yet heard of would look lost.
 func refuseStandby(ctx context.Context, pool *pgxpool.Pool) error {
@@ -193,7 +196,7 @@ func refuseStandby(ctx context.Context, pool *pgxpool.Pool) error {
 		return fmt.Errorf("ask Postgres whether it is the primary: %w", err)
 	}
 	if standby {
-		return errors.New("verify reads the primary, and this Postgres is a standby that may lag behind: set database.url to the primary")
+		return ErrStandby
 	}
 	return nil
 }

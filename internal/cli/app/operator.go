@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os/user"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
@@ -29,7 +30,7 @@ func (s *Signed) Flags(c *cobra.Command) {
 }
 
 // Complete takes the system's user for a By that is not set, and refuses an empty
-// reason unless nothing will be written.
+// reason unless nothing will be written, and bytes that are no text.
 func (s *Signed) Complete(dryRun bool) error {
 	s.Reason = strings.TrimSpace(s.Reason)
 	if s.Reason == "" && !dryRun {
@@ -37,6 +38,9 @@ func (s *Signed) Complete(dryRun bool) error {
 	}
 	if s.By = strings.TrimSpace(s.By); s.By == "" {
 		s.By = Operator()
+	}
+	if !utf8.ValidString(s.Reason + s.By) {
+		return Usage(errors.New("--reason and --by are text: they are not UTF-8"))
 	}
 	return nil
 }

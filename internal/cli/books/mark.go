@@ -8,22 +8,23 @@ import (
 	"os"
 	"path/filepath"
 
+	"hookledger/internal/cli/app"
 	"hookledger/internal/verify"
 )
 
 // readMark reads the mark of the last increment; nil if there is none yet. A file that
-// is no mark is an error: it is not overwritten.
+// is no mark is a matter of usage: it is not overwritten.
 func readMark(path string) (*verify.Mark, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read mark: %w", err)
+		return nil, app.Usage(fmt.Errorf("read mark: %w", err))
 	}
 	var m verify.Mark
 	if err := json.Unmarshal(text, &m); err != nil || m.Version == 0 {
-		return nil, fmt.Errorf("read mark %s: it is no mark of verify: remove the file, or name another with --mark", path)
+		return nil, app.Usage(fmt.Errorf("read mark %s: it is no mark of verify: remove the file, or name another with --mark", path))
 	}
 	return &m, nil
 }

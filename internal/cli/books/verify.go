@@ -66,7 +66,7 @@ run verify without it once a day. See go doc hookledger/internal/verify.`,
 }
 
 func runVerify(c *cobra.Command, a *app.App, f verifyFlags) error {
-	opts, err := f.options()
+	opts, err := f.options(c.Flags().Changed("mark"))
 	if err != nil {
 		return app.Usage(err)
 	}
@@ -100,26 +100,28 @@ func runVerify(c *cobra.Command, a *app.App, f verifyFlags) error {
 		return err
 	})
 	progress.Clear()
-	if err != nil {
+	var history *verify.HistoryError
+	switch {
+	case errors.As(err, &history), errors.Is(err, verify.ErrStandby):
+		return app.Usage(err)
+	case err != nil:
 		return app.TopicError(err)
-	}
-	if report.OK && report.Mark != nil {
-		// A mark of books that are not right would let the next run pass them by.
-		if err := writeMark(f.mark, report.Mark); err != nil {
-			return err
-		}
 	}
 	if err := a.Print("verify", report, func(w io.Writer) error { return printReport(w, report) }); err != nil {
 		return err
 	}
-	if !report.OK {
+	switch {
+	case !report.OK:
+		// A mark of books that are not right would let the next run pass them by.
 		return app.ErrFound
+	case report.Mark != nil:
+		return writeMark(f.mark, report.Mark)
 	}
 	return nil
 }
 
 // options checks the flags.
-func (f *verifyFlags) options() (verify.Options, error) {
+func (f *verifyFlags) options(marked bool) (verify.Options, error) {
 	opts := verify.Options{Incremental: f.incremental, Histories: f.histories, Strict: f.strict}
 	for _, t := range []struct {
 		flag, text string
@@ -144,6 +146,8 @@ func (f *verifyFlags) options() (verify.Options, error) {
 		return opts, errors.New("--incremental goes on from its mark: leave out --from-time and --to-time")
 	case !opts.From.IsZero() && !opts.To.IsZero() && !opts.From.Before(opts.To):
 		return opts, errors.New("--from-time is not before --to-time: nothing lies between them")
+	case marked && !f.incremental:
+		return opts, errors.New("--mark is for --incremental: give both, or neither to prove everything")
 	case f.incremental && f.mark == "":
 		return opts, errors.New("--mark is empty: name the file that remembers what was proved")
 	}
@@ -204,6 +208,21 @@ func printReport(w io.Writer, r verify.Report) error {
 		if _, err := fmt.Fprintf(w, "  %s: %s\n", c.Name, console.Safe(c.Next)); err != nil {
 			return err
 		}
+	}
+	return printOpen(w, r)
+}
+
+// printOpen names the commands of notes.
+func printOpen(w io.Writer, r verify.Report) error {
+	title := "notes; to look at them:\n"
+	for _, n := range r.Notes {
+		if n.Next == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(w, "%s  %s: %s\n", title, n.Name, console.Safe(n.Next)); err != nil {
+			return err
+		}
+		title = ""
 	}
 	return nil
 }

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -62,9 +61,6 @@ the rights of hookledger_reader in Postgres.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := signed.Complete(dryRun); err != nil {
 				return err
-			}
-			if !utf8.ValidString(signed.Reason + signed.By) {
-				return app.Usage(errors.New("--reason and --by are text: they are not UTF-8"))
 			}
 			cfg, err := a.Config()
 			if err != nil {
@@ -130,6 +126,10 @@ func open(a *app.App, file string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read events: %w", err)
 	}
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		_ = f.Close()
+		return nil, fmt.Errorf("read events: %s is a folder", file)
+	}
 	return f, nil
 }
 
@@ -185,8 +185,14 @@ func answerImport(a *app.App, rep *backfill.Report, stopped error) error {
 		return app.Usage(stopped)
 	case stopped != nil:
 		return app.RightsError(stopped)
+	case rep.Lines == 0:
+		return app.Usage(errors.New("there are no lines: did what should write them fail?"))
 	case rep.BadCount > 0:
-		return fmt.Errorf("%s bad, and %s good: mend the lines and import them again", console.Count(rep.BadCount, "line is", "lines are"), console.Count(rep.Events, "event is", "events are"))
+		hint := ""
+		if rep.Events == 0 {
+			hint = " (each line is one event: `jq -c .` writes a document as a line, `jq -c '.[]'` each item of an array)"
+		}
+		return fmt.Errorf("%s bad, and %s good: mend the lines and import them again%s", console.Count(rep.BadCount, "line is", "lines are"), console.Count(rep.Events, "event is", "events are"), hint)
 	}
 	return nil
 }

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"hookledger/internal/cli/app"
 	"hookledger/internal/cli/console"
+	"hookledger/internal/ops"
 	core "hookledger/internal/ops/replay"
 )
 
@@ -160,27 +160,18 @@ func printRow(w io.Writer, r *rowJSON) error {
 	}
 	var planned struct {
 		Would      core.Outcomes `json:"would"`
-		Partitions []struct {
-			Partition int32 `json:"partition"`
-			From      int64 `json:"from_offset"`
-			To        int64 `json:"to_offset"`
-			Records   int64 `json:"records"`
-		} `json:"partitions"`
+		Partitions []ops.Move    `json:"partitions"`
 	}
 	if err := json.Unmarshal(r.Plan, &planned); err != nil {
 		return fmt.Errorf("read plan of replay %d: %w", r.ReplayID, err)
 	}
 	if r.Kind == core.KindReset {
-		moves := console.NewTable("partition>", "from>", "to>", "records to read>")
-		for _, m := range planned.Partitions {
-			moves.Row(strconv.Itoa(int(m.Partition)), strconv.FormatInt(m.From, 10), strconv.FormatInt(m.To, 10), strconv.FormatInt(m.Records, 10))
-		}
-		return moves.Write(w)
+		return printMoves(w, planned.Partitions)
 	}
 	if err := printOutcomes(w, r.Outcome, planned.Would, "records"); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\n%d records, money: %s\n", r.Records, strings.TrimSpace(moneyText(r.Moves)))
+	_, err := fmt.Fprintf(w, "\n%s, money: %s\n", console.Count(r.Records, "record", "records"), moneyText(r.Moves))
 	return err
 }
 

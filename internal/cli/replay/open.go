@@ -2,11 +2,13 @@ package replay
 
 import (
 	"context"
+	"errors"
 
 	"hookledger/internal/broker"
 	"hookledger/internal/cli/app"
 	"hookledger/internal/config"
 	"hookledger/internal/ledger"
+	"hookledger/internal/ops"
 	core "hookledger/internal/ops/replay"
 	"hookledger/schema/provider"
 )
@@ -45,4 +47,18 @@ func withReplayer(ctx context.Context, a *app.App, cfg *config.Loaded, f func(co
 		Client: cl, Options: broker.Options(cfg.Kafka, a.Quiet()), Group: cfg.Kafka.Group, Topic: cfg.Kafka.Topic,
 		Store: &core.Store{Pool: pool}, Books: ledger.New(pool, set.Map, ledger.Options{}), Mapper: set.Map, Progress: bar.Update,
 	}, cfg)
+}
+
+// marked marks what is a matter of usage or setup, and says which rights are missing.
+func marked(err error) error {
+	var partition *ops.PartitionError
+	if errors.As(err, &partition) {
+		return app.Usage(err)
+	}
+	for _, wrong := range []error{core.ErrElsewhere, core.ErrPlanDone, core.ErrPlanEdited, core.ErrWrongGroup} {
+		if errors.Is(err, wrong) {
+			return app.Usage(err)
+		}
+	}
+	return app.RightsError(app.TopicError(err))
 }

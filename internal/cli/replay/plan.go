@@ -137,6 +137,11 @@ hookledger_reader, and in Kafka to read the topic and describe the group.`,
   hookledger replay plan --account user_1 --json | jq '.would, .moves'
   hookledger replay plan --partition 3 --from-offset 1000 --to-offset 2000`,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if out != "" {
+				if err := core.CheckFile(out); err != nil {
+					return app.Usage(err)
+				}
+			}
 			return withSources(c.Context(), a, func(ctx context.Context, r *core.Replayer, cfg *config.Loaded) error {
 				sel, err := s.selection(c.Flags().Changed, cfg)
 				if err != nil {
@@ -144,7 +149,7 @@ hookledger_reader, and in Kafka to read the topic and describe the group.`,
 				}
 				p, err := r.Plan(ctx, sel, app.Operator())
 				if err != nil {
-					return app.TopicError(err)
+					return marked(err)
 				}
 				if out != "" {
 					if err := p.Write(out); err != nil {
@@ -166,8 +171,13 @@ func printPlan(w io.Writer, p *core.Plan, file string) error {
 	}
 	if len(p.AccountMoves) > 0 {
 		t := console.NewTable("account", "would move>")
+		shown := make(map[string]bool)
 		for _, m := range p.AccountMoves {
+			shown[m.AccountID] = true
 			t.Row(m.AccountID, console.Amount(m.Amount, m.Currency))
+		}
+		if more := p.Accounts - int64(len(shown)); more > 0 {
+			t.Row(fmt.Sprintf("… and %d more", more))
 		}
 		if _, err := fmt.Fprintln(w); err != nil {
 			return err
@@ -176,8 +186,8 @@ func printPlan(w io.Writer, p *core.Plan, file string) error {
 			return err
 		}
 	}
-	lines := fmt.Sprintf("\n%d records, %d accounts affected, money: %s; about %s\n",
-		p.Records, p.Accounts, moneyText(p.Moves), seconds(p.EstimateSeconds))
+	lines := fmt.Sprintf("\n%s, %s affected, money: %s; about %s\n", console.Count(p.Records, "record", "records"),
+		console.Count(p.Accounts, "account", "accounts"), moneyText(p.Moves), seconds(p.EstimateSeconds))
 	if file != "" {
 		lines += fmt.Sprintf("plan %s written to %s; run it: hookledger replay run %s --reason …\n", p.Hash[:12], console.Safe(file), console.Safe(file))
 	} else {

@@ -126,34 +126,22 @@ func runReset(ctx context.Context, a *app.App, r *core.Replayer, f resetFlags, t
 	}
 	p, unforeseen, err := r.PlanReset(ctx, target, f.partition, f.look)
 	if err != nil {
-		return app.TopicError(err)
+		return marked(err)
 	}
 	if unforeseen != nil {
 		a.Say("what would become of the records is not known: %s", console.Safe(unforeseen.Error()))
 	}
 	p.DryRun = f.dryRun
 	if !f.dryRun {
-		err := r.Reset(ctx, p, f.By, f.Reason)
-		if errors.Is(err, core.ErrWrongGroup) {
-			return app.Usage(err)
-		}
-		if err != nil {
-			return app.RightsError(err)
+		if err := r.Reset(ctx, p, f.By, f.Reason); err != nil {
+			return marked(err)
 		}
 	}
 	return a.Print("replay-reset", p, func(w io.Writer) error { return printReset(w, p) })
 }
 
 func printReset(w io.Writer, r *core.Reset) error {
-	t := console.NewTable("partition>", "from>", "to>", "records to read>")
-	for _, m := range r.Partitions {
-		from := "none"
-		if m.From >= 0 {
-			from = strconv.FormatInt(m.From, 10)
-		}
-		t.Row(strconv.Itoa(int(m.Partition)), from, strconv.FormatInt(m.To, 10), strconv.FormatInt(m.Records, 10))
-	}
-	if err := t.Write(w); err != nil {
+	if err := printMoves(w, r.Partitions); err != nil {
 		return err
 	}
 	if r.Looked != nil && *r.Looked > 0 {
@@ -165,8 +153,20 @@ func printReset(w io.Writer, r *core.Reset) error {
 	if !r.DryRun {
 		line = fmt.Sprintf("moved; start the workers: they read on from there, and apply only what is new\nreplay %d is on record: hookledger replay show %d", *r.ReplayID, *r.ReplayID)
 	}
-	_, err := fmt.Fprintf(w, "\n%d records of %s will be read again by group %s\n%s\n", r.Records, console.Safe(r.Topic), console.Safe(r.Group), line)
+	_, err := fmt.Fprintf(w, "\n%s of %s will be read again by group %s\n%s\n", console.Count(r.Records, "record", "records"), console.Safe(r.Topic), console.Safe(r.Group), line)
 	return err
+}
+
+func printMoves(w io.Writer, moves []ops.Move) error {
+	t := console.NewTable("partition>", "from>", "to>", "records to read>")
+	for _, m := range moves {
+		from := "none"
+		if m.From >= 0 {
+			from = strconv.FormatInt(m.From, 10)
+		}
+		t.Row(strconv.Itoa(int(m.Partition)), from, strconv.FormatInt(m.To, 10), strconv.FormatInt(m.Records, 10))
+	}
+	return t.Write(w)
 }
 
 func printForeseen(w io.Writer, r *core.Reset) error {
@@ -180,6 +180,6 @@ func printForeseen(w io.Writer, r *core.Reset) error {
 	if *r.Looked < r.Records {
 		of = fmt.Sprintf(", by the first %d", *r.Looked)
 	}
-	_, err := fmt.Fprintf(w, "money: %s, on %d accounts%s\n", moneyText(r.Moves), r.Accounts, of)
+	_, err := fmt.Fprintf(w, "money: %s, on %s%s\n", moneyText(r.Moves), console.Count(r.Accounts, "account", "accounts"), of)
 	return err
 }

@@ -2,7 +2,6 @@ package replay
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hookledger/internal/cli/app"
+	"hookledger/internal/cli/console"
 	"hookledger/internal/config"
 	core "hookledger/internal/ops/replay"
 )
@@ -54,11 +54,8 @@ the topic. Exit code 1 if the result does not match the plan.`,
 
 func runPlan(ctx context.Context, a *app.App, r *core.Replayer, p *core.Plan, o core.Order) error {
 	res, err := r.Run(ctx, p, o)
-	switch {
-	case errors.Is(err, core.ErrElsewhere), errors.Is(err, core.ErrPlanDone):
-		return app.Usage(err)
-	case err != nil:
-		return app.RightsError(app.TopicError(err))
+	if err != nil {
+		return marked(err)
 	}
 	if err := a.Print("replay-run", res, func(w io.Writer) error { return printResult(w, p, res) }); err != nil {
 		return err
@@ -77,7 +74,7 @@ func printResult(w io.Writer, p *core.Plan, r *core.Result) error {
 	if err := printOutcomes(w, r.Outcome, p.Would, title); err != nil {
 		return err
 	}
-	line := fmt.Sprintf("\n%d records, money: %s; ", r.Records, moneyText(r.Moves))
+	line := fmt.Sprintf("\n%s, money: %s; ", console.Count(r.Records, "record", "records"), moneyText(r.Moves))
 	switch {
 	case r.MatchesPlan:
 		line += "as planned"

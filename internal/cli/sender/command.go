@@ -57,6 +57,9 @@ Exit code 1 if an event was refused or never acknowledged.`,
 				}
 			}
 			o.Retry = !noRetry
+			for i := range currencies {
+				currencies[i] = strings.ToUpper(currencies[i])
+			}
 			o.Currencies = currencies
 			if !c.Flags().Changed("currencies") {
 				o.Currencies = possible(source, o, currencies)
@@ -169,15 +172,15 @@ func printPlan(a *app.App, source *provider.Source, o Options) error {
 		DryRun     bool   `json:"dry_run"`
 	}{source.Name(), o.URL, o.Seed, o.Count, len(schedule(&o)), e.fact.EventID, string(e.delivery.Body), true}
 	return a.Print("send", out, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "would deliver %d events in %d deliveries to %s/webhooks/%s, seed %d; the first:\n%s\n",
-			out.Events, out.Deliveries, console.Safe(o.URL), out.Source, out.Seed, console.Safe(out.Body))
+		_, err := fmt.Fprintf(w, "would deliver %s in %s to %s/webhooks/%s, seed %d; the first:\n%s\n",
+			counted(out.Events, "event", "events"), counted(out.Deliveries, "delivery", "deliveries"), console.Safe(o.URL), out.Source, out.Seed, console.Safe(out.Body))
 		return err
 	})
 }
 
 func printSummary(w io.Writer, s Summary) error {
-	if _, err := fmt.Fprintf(w, "sent %d events in %d deliveries to %s in %.1f s (%.0f/s), seed %d\n",
-		s.Events, s.Deliveries, console.Safe(s.URL), s.DurationSeconds, s.PerSecond, s.Seed); err != nil {
+	if _, err := fmt.Fprintf(w, "sent %s in %s to %s in %.1f s (%.0f/s), seed %d\n",
+		counted(s.Events, "event", "events"), counted(s.Deliveries, "delivery", "deliveries"), console.Safe(s.URL), s.DurationSeconds, s.PerSecond, s.Seed); err != nil {
 		return err
 	}
 	t := console.NewTable("", ">").Indent("  ")
@@ -213,9 +216,11 @@ func verdict(ctx context.Context, s Summary) error {
 	case ctx.Err() != nil:
 		return errors.New("interrupted")
 	case s.Refused > 0:
-		return fmt.Errorf("%d events were refused: the receiver's log says why", s.Refused)
+		return fmt.Errorf("%s refused: the receiver's log says why", counted(s.Refused, "event was", "events were"))
 	case s.Unknown > 0:
-		return fmt.Errorf("%d events were never acknowledged: is the receiver up at %s?", s.Unknown, s.URL)
+		return fmt.Errorf("%s never acknowledged: is the receiver up at %s?", counted(s.Unknown, "event was", "events were"), s.URL)
 	}
 	return nil
 }
+
+func counted(n int, one, many string) string { return console.Count(int64(n), one, many) }

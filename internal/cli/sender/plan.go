@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"time"
 
 	"hookledger/schema/provider"
@@ -37,21 +38,34 @@ type Options struct {
 	GiveUp time.Duration
 }
 
+// Bounds of one run: 40 bytes are kept of each event, 8 KiB and more of each delivery
+// under way. A slower rate than minRate would not send a second one in years.
+const (
+	maxCount       = 100_000_000
+	maxConcurrency = 10_000
+	minRate        = 1e-6
+)
+
 // check returns what is wrong with o.
 func (o *Options) check() error {
+	receiver, err := url.Parse(o.URL)
 	switch {
-	case o.Count < 1:
-		return errors.New("--count must be at least 1")
+	case err != nil || receiver.Scheme != "http" && receiver.Scheme != "https" || receiver.Host == "":
+		return fmt.Errorf("--url %q is no address such as http://127.0.0.1:8080", o.URL)
+	case o.Count < 1 || o.Count > maxCount:
+		return fmt.Errorf("--count must be between 1 and %d", maxCount)
 	case o.Accounts < 1:
 		return errors.New("--accounts must be at least 1")
-	case o.Concurrency < 1:
-		return errors.New("--concurrency must be at least 1")
+	case o.Concurrency < 1 || o.Concurrency > maxConcurrency:
+		return fmt.Errorf("--concurrency must be between 1 and %d", maxConcurrency)
+	case o.GiveUp < 0:
+		return errors.New("--give-up must not be negative")
 	case !(o.Duplicates >= 0 && o.Duplicates <= 1):
 		return errors.New("--duplicates is a share between 0 and 1")
 	case !(o.Debits >= 0 && o.Debits <= 1):
 		return errors.New("--debits is a share between 0 and 1")
-	case !(o.Rate >= 0):
-		return errors.New("--rate is in deliveries a second; 0 is as fast as they are answered")
+	case !(o.Rate == 0 || o.Rate >= minRate):
+		return fmt.Errorf("--rate is in deliveries a second, %g or more; 0 is as fast as they are answered", minRate)
 	case len(o.Currencies) == 0:
 		return errors.New("--currencies needs at least one")
 	}

@@ -181,6 +181,9 @@ sources:
 				if s.Result == stepFailed {
 					failed = s.Step
 				}
+				if (s.Result == stepSkipped) != (s.Detail == "") {
+					t.Errorf("step %+v: only what was not reached says nothing", s)
+				}
 			}
 			if got.Verdict != tc.verdict || got.Reason != tc.reason || failed != tc.failed {
 				t.Errorf("got %s, %s, failed at %q", got.Verdict, got.Reason, failed)

@@ -253,13 +253,14 @@ var words = []struct{ step, text string }{
 func (out *checked) steps(e signature.Explanation) {
 	result := stepOK
 	for _, w := range words {
-		detail := w.text
-		if e.Failed == w.step {
-			result, detail = stepFailed, e.Detail
-		}
-		out.add("signature: "+w.step, result, detail)
-		if result == stepFailed {
+		switch {
+		case e.Failed == w.step:
+			out.add("signature: "+w.step, stepFailed, e.Detail)
 			result = stepSkipped
+		case result == stepSkipped:
+			out.add("signature: "+w.step, stepSkipped, "")
+		default:
+			out.add("signature: "+w.step, stepOK, w.text)
 		}
 	}
 }
@@ -294,7 +295,7 @@ func printChecked(w io.Writer, out checked) error {
 	if err := t.Write(w); err != nil {
 		return err
 	}
-	lines := []string{"", fmt.Sprintf("%s: %s, a body of %d bytes, checked at %s", out.Source, out.Verdict, out.BodyBytes, *out.CheckedAt)}
+	lines := []string{"", fmt.Sprintf("%s: %s, a body of %s, checked at %s", out.Source, out.Verdict, console.Count(int64(out.BodyBytes), "byte", "bytes"), *out.CheckedAt)}
 	for _, id := range out.EventIDs {
 		lines = append(lines, "event "+console.Safe(id))
 	}

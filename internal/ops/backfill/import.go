@@ -168,7 +168,7 @@ func (m *Importer) each(ctx context.Context, r io.Reader, rep *Report, use func(
 	lines := newLineReader(r, 4*m.MaxBodyBytes+64<<10)
 	for {
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return fmt.Errorf("import stopped behind line %d: %w: import the same file again, known events move nothing twice", lines.number, context.Cause(ctx))
 		}
 		line, err := lines.next()
 		if m.Progress != nil {

@@ -254,6 +254,23 @@ func TestImport_SaysFromWhichLineOnItIsNotKnown(t *testing.T) {
 	}
 }
 
+// Ctrl-C: what was read is stored, and the error says how far that was and what to do.
+func TestImport_InterruptedSaysHowFarItCame(t *testing.T) {
+	t.Parallel()
+	g := newGap(t)
+	ctx, stop := context.WithCancel(t.Context())
+	m := g.importer("stripe")
+	m.Progress = func(lines int64) {
+		if lines == 2 {
+			stop()
+		}
+	}
+	rep, err := m.Import(ctx, strings.NewReader(paymentIntent("1", 5)+"\n"+paymentIntent("2", 5)+"\n"+paymentIntent("3", 5)))
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "stopped behind line 2") || rep.Imported != 2 {
+		t.Errorf("got %+v (%v), want it stopped behind line 2", rep, err)
+	}
+}
+
 // endless is one line without an end, of which only so much is read.
 type endless struct{ left int }
 

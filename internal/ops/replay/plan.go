@@ -178,13 +178,29 @@ func (p *Plan) hash() string {
 // ErrPlanEdited says that a plan is not what was written.
 var ErrPlanEdited = errors.New("the plan was changed after it was made: make a new one with `hookledger replay plan`")
 
+// CheckFile says whether a plan can be written to file, before the work of making one.
+func CheckFile(file string) error {
+	if info, err := os.Stat(file); err == nil && info.IsDir() {
+		return fmt.Errorf("write plan: %s is a folder", file)
+	}
+	f, err := os.CreateTemp(filepath.Dir(file), planTemp)
+	if err != nil {
+		return fmt.Errorf("write plan: %w", err)
+	}
+	_ = f.Close()
+	return os.Remove(f.Name())
+}
+
+// planTemp names a plan that is not whole yet.
+const planTemp = ".replay-plan-*"
+
 // Write writes p to file, whole or not at all, for the user alone: it names accounts.
 func (p *Plan) Write(file string) error {
 	text, err := json.MarshalIndent(p, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write plan: %w", err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(file), ".replay-plan-*")
+	f, err := os.CreateTemp(filepath.Dir(file), planTemp)
 	if err != nil {
 		return fmt.Errorf("write plan: %w", err)
 	}
@@ -218,7 +234,7 @@ func ReadPlan(file string) (*Plan, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&p); err != nil {
-		return nil, fmt.Errorf("read plan %s: it is none: %w", file, err)
+		return nil, fmt.Errorf("read plan %s: it is none (%w): `hookledger replay plan --out FILE` makes one", file, err)
 	}
 	switch {
 	case p.Schema != planSchema:

@@ -188,11 +188,11 @@ func (r *Replayer) remaining(ctx context.Context, p *Plan, before *Row) (spans [
 			s.From = max(s.From, before.Next)
 		}
 		if n := min(starts[s.Partition].At, s.To) - s.From; n > 0 {
-			gone = append(gone, fmt.Sprintf("retention deleted %d offsets of partition %d from %d on", n, s.Partition, s.From))
+			gone = append(gone, fmt.Sprintf("%d of the offsets of partition %d, from %d on, are gone (retention)", n, s.Partition, s.From))
 			s.From += n
 		}
 		if n := s.To - max(ends[s.Partition].At, s.From); n > 0 {
-			gone = append(gone, fmt.Sprintf("the log of partition %d ends %d offsets earlier", s.Partition, n))
+			gone = append(gone, fmt.Sprintf("the log of partition %d ends at %d instead of %d", s.Partition, s.To-n, s.To))
 			s.To -= n
 		}
 		spans = append(spans, s)

@@ -93,7 +93,7 @@ func (s *Selection) spans(ctx context.Context, cl *kgo.Client, topic string, end
 		list = append(list, one)
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("topic %s has no partition %d: it has %d", topic, *s.Partition, len(starts))
+		return nil, &ops.PartitionError{Topic: topic, Partition: *s.Partition, Has: len(starts)}
 	}
 	return list, nil
 }
