@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// partitions of the topic of a run.
+// partitions of the topic of a run, an even number: Mirror makes pairs of them.
 const partitions = 6
 
 func (r *run) configure() error {

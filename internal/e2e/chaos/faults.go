@@ -156,7 +156,9 @@ func (r *run) mirror(ctx context.Context) func() {
 	}
 }
 
-// copyUnread appends each record that the group has not committed to the next partition.
+// copyUnread appends each record that the group has not committed to the other partition
+// of its pair, in the opposite order: two who have the same events come to them from both
+// ends.
 func (r *run) copyUnread(ctx context.Context) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -179,12 +181,13 @@ func (r *run) copyUnread(ctx context.Context) (int, error) {
 	var copies []*kgo.Record
 	for i := range records {
 		from := &records[i]
-		to := &kgo.Record{Topic: r.topic, Partition: (from.Partition + 1) % partitions, Key: from.Key, Value: from.Value, Timestamp: from.Time}
+		to := &kgo.Record{Topic: r.topic, Partition: from.Partition ^ 1, Key: from.Key, Value: from.Value, Timestamp: from.Time}
 		for _, h := range from.Headers {
 			to.Headers = append(to.Headers, kgo.RecordHeader{Key: h.Key, Value: []byte(h.Value)})
 		}
 		copies = append(copies, to)
 	}
+	slices.Reverse(copies)
 	if err := cl.ProduceSync(ctx, copies...).FirstErr(); err != nil {
 		return 0, fmt.Errorf("copy %d records: %w", len(copies), err)
 	}
@@ -195,9 +198,13 @@ func (r *run) copyUnread(ctx context.Context) (int, error) {
 // records in hand when it wakes up.
 const zombieWork = 400 * time.Millisecond
 
+// zombieDeaf is how long nothing of Kafka reaches a zombie that woke up: shorter than a
+// session, and long enough to try again what it has in hand.
+const zombieDeaf = time.Second
+
 // zombie freezes a worker that has read records and could not apply them, for longer than
-// its session. When it wakes up another worker has applied them and more, and it does not
-// know that yet.
+// its session. When it wakes up another worker has applied them and more. It applies its
+// own before it learns that: the link to Kafka stands still meanwhile.
 func (r *run) zombie(ctx context.Context, s Step) func() {
 	role := r.roles[s.On]
 	if err := r.full(ctx, true); err != nil {
@@ -209,5 +216,15 @@ func (r *run) zombie(ctx context.Context, s Step) func() {
 		r.violate("E1", "mend the full disk: %v", err)
 	}
 	r.fire(s.Kind)
-	return func() { role.signal(syscall.SIGCONT) }
+	return func() {
+		deaf := r.stage.links[linkWorkerKafka]
+		for _, p := range deaf {
+			p.Stall()
+		}
+		role.signal(syscall.SIGCONT)
+		pause(ctx, zombieDeaf)
+		for _, p := range deaf {
+			p.Pass()
+		}
+	}
 }

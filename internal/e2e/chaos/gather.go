@@ -3,6 +3,9 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -121,10 +124,10 @@ func (r *run) reset(ctx context.Context, to func(int64) int64) error {
 }
 
 // wantNoDeadlock asks Postgres. Locks are taken in one order, so there is none to break:
-// unless our trigger for PostgresFull, which locks a table and then its partitions, met a
+// unless our trigger for a full disk, which locks a table and then its partitions, met a
 // worker.
 func (r *run) wantNoDeadlock(ctx context.Context) error {
-	if r.plan.has(PostgresFull) {
+	if r.plan.has(PostgresFull) || r.plan.has(Zombie) {
 		return nil
 	}
 	var n int64
@@ -133,6 +136,12 @@ func (r *run) wantNoDeadlock(ctx context.Context) error {
 	}
 	if n > 0 {
 		r.violate("E2", "Postgres broke %d deadlocks", n)
+	}
+	// A session may keep its count to itself for 10 s; who was ended says so at once.
+	for _, name := range slices.Sorted(maps.Keys(r.roles)) {
+		if strings.Contains(r.roles[name].output(), "(SQLSTATE 40P01)") {
+			r.violate("E2", "%s was ended by a deadlock; see %s", name, r.roles[name].logPath())
+		}
 	}
 	return nil
 }

@@ -42,6 +42,8 @@ type role struct {
 	proc    *process.Process // nil between lives
 	sent    syscall.Signal   // what we ended this life with, or 0
 	lives   int
+	// peakBytes is the most memory that any of them was seen with.
+	peakBytes int64
 
 	done chan struct{} // closed when the lives are over
 }

@@ -268,6 +268,7 @@ func (r *run) judge(ctx context.Context, w checker.World) {
 			}
 		}
 	}
+	r.wantModesty(w)
 	if out, err := r.command(ctx, "verify", "--json"); err != nil {
 		r.violate("V1", "verify: %v: %s", err, out)
 	}

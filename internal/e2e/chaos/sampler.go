@@ -17,7 +17,7 @@ import (
 // sampleEvery is how often offsets and progress are noted.
 const sampleEvery = 200 * time.Millisecond
 
-// sampler notes committed offsets and progress while a run goes on, past all proxies.
+// sampler notes committed offsets, progress and the memory of processes while a run goes on, past all proxies.
 type sampler struct {
 	r    *run
 	adm  *kadm.Client
@@ -66,6 +66,9 @@ func (m *sampler) run(ctx context.Context) {
 	tick := time.NewTicker(sampleEvery)
 	defer tick.Stop()
 	for {
+		for _, role := range m.r.roles {
+			role.weigh()
+		}
 		if sample, err := m.sample(ctx); err == nil { // what cannot be read now is no sample
 			m.mu.Lock()
 			m.all = append(m.all, sample)
