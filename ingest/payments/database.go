@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -15,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"hookledger/internal/crashpoint"
+	"hookledger/internal/ledger/commit"
 	"hookledger/internal/ledger/transfer"
 )
 
@@ -50,7 +49,7 @@ func PoolConfig(c *pgxpool.Config, maxConnections int) *pgxpool.Config {
 				return err
 			}
 		}
-		neverCancel(&cc.Config)
+		commit.NeverCancel(&cc.Config)
 		return nil
 	}
 	after := c.AfterConnect
@@ -92,28 +91,6 @@ func prepare(ctx context.Context, conn *pgx.Conn) error {
 		return nil // their first use says it
 	}
 	return err
-}
-
-var errNoCancel = errors.New("statements of payments are not cancelled")
-
-// neverCancel makes the connection's own dialer fail once it is connected. What dials
-// after that is a cancel request.
-func neverCancel(c *pgconn.Config) {
-	var connected atomic.Bool
-	dial, after := c.DialFunc, c.AfterConnect
-	c.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		if connected.Load() {
-			return nil, errNoCancel
-		}
-		return dial(ctx, network, addr)
-	}
-	c.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
-		connected.Store(true)
-		if after != nil {
-			return after(ctx, conn)
-		}
-		return nil
-	}
 }
 
 // trip is a transaction that travels in one write: a client that stops between two

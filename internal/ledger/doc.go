@@ -85,6 +85,8 @@
 //     incident is raised once, and *WaitError says that the partition waits.
 //   - COMMIT without an answer: its outcome is unknown. The error leads to the same batch
 //     again, which comes out as duplicates if it held.
+//   - COMMIT waits for a synchronous standby for longer than the caller does: it is never
+//     cancelled (package commit), and the same batch again waits for its locks meanwhile.
 //   - A progress row that is missing or behind: ErrPositionMoved, nothing is written.
 //   - More than 20 of a source's last 1,000 records in quarantine: incident
 //     quarantine_surge, once until it is acknowledged. Each process counts what it settles.

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"hookledger/internal/crashpoint"
+	"hookledger/internal/ledger/commit"
 )
 
 // query is a statement with the name it has in errors.
@@ -48,8 +49,9 @@ var binaryFormat = []int16{1}
 
 // trip sends the calls in one write and reads their results in order. It fails with
 // the first call's error; what follows it was not executed. An error of COMMIT, or of
-// the connection, leaves the outcome unknown.
-func (t *transaction) trip(ctx context.Context, calls ...call) error {
+// the connection, leaves the outcome unknown. COMMIT, the last call if it is there, is
+// never cancelled, see package commit.
+func (t *transaction) trip(ctx context.Context, calls ...call) (err error) {
 	var b pgconn.Batch
 	// Parsed anew each time, the statements of a batch of one record take the server longer
 	// than running them: at 500 records a second the delay was 15 times as long (two cores,
@@ -74,7 +76,16 @@ func (t *transaction) trip(ctx context.Context, calls ...call) error {
 		}
 		b.ExecParams(calls[i].query.sql, values, oids, binaryFormat, binaryFormat)
 	}
-	results := t.conn.Conn().PgConn().ExecBatch(ctx, &b)
+	pg := t.conn.Conn().PgConn()
+	if calls[len(calls)-1].query == queryCommit {
+		commit.Begin(pg)
+		defer func() {
+			if alone := commit.End(pg); err == nil {
+				err = alone
+			}
+		}()
+	}
+	results := pg.ExecBatch(ctx, &b)
 	crashpoint.Reach("ledger.sent")
 	var rowErr error
 	done := 0

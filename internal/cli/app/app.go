@@ -17,6 +17,7 @@ import (
 
 	"hookledger/internal/broker"
 	"hookledger/internal/config"
+	"hookledger/internal/ledger/commit"
 	"hookledger/internal/observe"
 	"hookledger/migrations"
 )
@@ -142,7 +143,8 @@ func (a *App) OpenDatabase(ctx context.Context, cfg *config.Loaded, command stri
 }
 
 // NewPool makes the pool of one process. connections is what its work needs, used
-// unless database.max_connections says otherwise; zero is pgx's default.
+// unless database.max_connections says otherwise; zero is pgx's default. No COMMIT of it is
+// cancelled, whoever gives up on it.
 func NewPool(ctx context.Context, cfg *config.Loaded, application string, connections int) (*pgxpool.Pool, error) {
 	pc, err := pgxpool.ParseConfig(cfg.Database.URL)
 	if err != nil {
@@ -164,6 +166,7 @@ func NewPool(ctx context.Context, cfg *config.Loaded, application string, connec
 		conn.TypeMap().RegisterDefaultPgType([][16]byte{}, "_uuid")
 		return nil
 	}
+	commit.Pool(pc)
 	pool, err := pgxpool.NewWithConfig(ctx, pc)
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)

@@ -8,6 +8,7 @@
 // # Flow
 //
 //	Attach ──▶ START_REPLICATION ──▶ every piece of WAL is confirmed ──▶ detach
+//	Want   ──▶ synchronous_standby_names ──▶ COMMITs wait for that name, or for none
 //
 // # Failure modes
 //
