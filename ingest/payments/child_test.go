@@ -91,7 +91,7 @@ type child struct {
 
 func startChild(tb testing.TB, o childOptions) *child {
 	tb.Helper()
-	o.Listen, o.Health = freeAddr(tb), freeAddr(tb)
+	o.Listen, o.Health = testkit.FreeAddr(tb), testkit.FreeAddr(tb)
 	if o.ClaimTTL == 0 {
 		o.ClaimTTL = 30 * time.Second
 	}
@@ -110,17 +110,6 @@ func startChild(tb testing.TB, o childOptions) *child {
 		Program: self, Env: []string{childEnv + "=" + string(text)}, ReadyURL: "http://" + o.Health,
 	})
 	return &child{p, "http://" + o.Listen}
-}
-
-// freeAddr is an address that was free a moment ago.
-func freeAddr(tb testing.TB) string {
-	tb.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer func() { _ = ln.Close() }()
-	return ln.Addr().String()
 }
 
 // through makes a connection string lead through a gate.
@@ -168,8 +157,8 @@ func await[T any](tb testing.TB, c <-chan T, what string) T {
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(20 * time.Second):
-		tb.Fatalf("waited 20 s for %s", what)
+	case <-time.After(patience):
+		tb.Fatalf("waited %s for %s", patience, what)
 		panic("unreachable")
 	}
 }

@@ -141,7 +141,7 @@ func killAtRandom(t *testing.T, processes int) {
 func untilPaid(tb testing.TB, base, key, body string) reply {
 	tb.Helper()
 	var r reply
-	testkit.Eventually(tb, 20*time.Second, func() error {
+	testkit.Eventually(tb, time.Minute, func() error {
 		var err error
 		if r, err = postTo(base, shopToken, key, body); err != nil {
 			return err
@@ -447,7 +447,7 @@ func (m *model) wait(t *rapid.T) {
 }
 
 func (m *model) clean(t *rapid.T) {
-	testkit.Eventually(m.b.tb, 10*time.Second, func() error { // the server cleans too, and only one may
+	testkit.Eventually(m.b.tb, time.Minute, func() error { // the server cleans too, and only one may
 		if _, err := (&cleaner{door: m.b.server.door}).batch(m.b.tb.Context()); err != nil {
 			return err
 		}

@@ -104,7 +104,7 @@ func (b *bundle) startWith(c Config, pool *pgxpool.Pool) {
 			b.tb.Errorf("run: %v", err)
 		}
 	})
-	testkit.Eventually(b.tb, 10*time.Second, s.Ready)
+	testkit.Eventually(b.tb, time.Minute, s.Ready)
 }
 
 func testLog(tb testing.TB) zerolog.Logger {
