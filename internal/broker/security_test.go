@@ -104,7 +104,7 @@ func (l login) try(t *testing.T) {
 	if err := cfg.Validate(); err != nil {
 		t.Fatalf("%s: %v", l.name, err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cl, err := kgo.NewClient(append(Options(cfg, zerolog.Nop()), kgo.RetryTimeout(time.Nanosecond), kgo.RequestRetries(0))...)
 	if err != nil {
@@ -172,7 +172,7 @@ func TestOptions_PasswordIsReadForEachConnection(t *testing.T) {
 	if err := os.WriteFile(cfg.SASL.Password.File, []byte("second\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, 20*time.Second, func() error { return cl.Ping(t.Context()) })
+	testkit.Eventually(t, time.Minute, func() error { return cl.Ping(t.Context()) })
 }
 
 func TestOptions_TLSAndSASLOnApacheKafka(t *testing.T) {
