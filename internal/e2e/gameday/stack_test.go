@@ -19,8 +19,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"hookledger/internal/devstack"
 	"hookledger/internal/testkit"
+	"hookledger/internal/testkit/alerts"
 )
 
 // patience is how long anything may take on a busy machine.
@@ -39,7 +39,7 @@ type stack struct {
 	ingest, worker        *testkit.KillableProcess
 	ingestDown, pgDown    bool
 	workerDown, kafkaDown bool
-	prom                  prometheus
+	prom                  *alerts.Prometheus
 
 	histories int
 	// due is what each account must hold: "account currency" to minor units.
@@ -58,7 +58,7 @@ func newStack(t *testing.T, kafka *testkit.KafkaCluster, pg *testkit.PostgresClu
 		s.database = testkit.PostgresURL(t)
 	}
 	s.config = filepath.Join(s.dir, "hookledger.yaml")
-	listen, ingest, consume := freeAddr(t), freeAddr(t), freeAddr(t)
+	listen, ingest, consume := testkit.FreeAddr(t), testkit.FreeAddr(t), testkit.FreeAddr(t)
 	s.public = "http://" + listen
 	s.write("secret", s.secret)
 	s.write("hookledger.base", fmt.Sprintf(`
@@ -90,7 +90,7 @@ sources:
 		})
 	}
 	s.ingest, s.worker = start("ingest", ingest), start("consume", consume)
-	s.prom = startPrometheus(t, s.dir, ingest, consume)
+	s.prom = alerts.Start(t, filepath.Join("..", "..", "..", "deploy", "alerts.yaml"), ingest, consume)
 	return s
 }
 
@@ -111,15 +111,6 @@ func (s *stack) write(name, text string) string {
 		s.t.Fatal(err)
 	}
 	return path
-}
-
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	port, err := devstack.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fmt.Sprintf("127.0.0.1:%d", port)
 }
 
 // say tells the story.
