@@ -2,35 +2,20 @@ package deploy_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"hookledger/internal/devstack/process"
 	"hookledger/internal/testkit"
+	"hookledger/internal/testkit/alerts"
 )
-
-// tool finds a program of the Debian package prometheus.
-func tool(t *testing.T, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Fatalf("this test needs %s: install the Debian package prometheus: %v", name, err)
-	}
-	return path
-}
 
 func alertNames(t *testing.T) []string {
 	t.Helper()
@@ -44,7 +29,7 @@ func alertNames(t *testing.T) []string {
 func TestAlerts_AreOfMetricsThatExistAndSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	rules := read(t, "alerts.yaml")
-	if out, err := exec.Command(tool(t, "promtool"), "check", "rules", "alerts.yaml").CombinedOutput(); err != nil {
+	if out, err := exec.Command(alerts.Tool(t, "promtool"), "check", "rules", "alerts.yaml").CombinedOutput(); err != nil {
 		t.Errorf("promtool check rules: %v\n%s", err, out)
 	}
 	metrics := read(t, filepath.Join(root, "internal/observe/METRICS.md"))
@@ -173,7 +158,7 @@ func TestAlerts_FireInTheirStoriesAlone(t *testing.T) {
 	if err := os.WriteFile(path, []byte(file.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command(tool(t, "promtool"), "test", "rules", path).CombinedOutput(); err != nil {
+	if out, err := exec.Command(alerts.Tool(t, "promtool"), "test", "rules", path).CombinedOutput(); err != nil {
 		t.Errorf("promtool test rules: %v\n%s", err, out)
 	}
 }
@@ -183,7 +168,7 @@ func TestAlerts_FireInTheirStoriesAlone(t *testing.T) {
 func TestAlerts_OfARealPrometheus(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	ingest, consume, listen := freeAddr(t), freeAddr(t), freeAddr(t)
+	ingest, consume, listen := testkit.FreeAddr(t), testkit.FreeAddr(t), testkit.FreeAddr(t)
 	write := func(name, text string) string {
 		t.Helper()
 		path := filepath.Join(dir, name)
@@ -222,14 +207,7 @@ sources: [{ name: stripe, provider: stripe, account: data.object.metadata.accoun
 	start("ingest", ingest)
 	worker := start("consume", consume)
 
-	short := strings.NewReplacer("[5m]", "[6s]", "[10m]", "[12s]", "for: 1m", "for: 1s", "for: 2m", "for: 2s", "for: 5m", "for: 2s", "for: 10m", "for: 4s", "for: 15m", "for: 4s", "for: 1h", "for: 4s")
-	write("alerts.yaml", short.Replace(read(t, "alerts.yaml")))
-	prom := startPrometheus(t, dir, write("prometheus.yml", fmt.Sprintf(`
-global: { scrape_interval: 1s, evaluation_interval: 1s }
-rule_files: [alerts.yaml]
-scrape_configs:
-  - { job_name: hookledger, static_configs: [{ targets: [%q, %q] }] }
-`, ingest, consume)))
+	prom := alerts.Start(t, "alerts.yaml", ingest, consume)
 
 	// A provider that goes on delivering, as providers do.
 	send := func(config string, seed int) error {
@@ -240,93 +218,27 @@ scrape_configs:
 			t.Fatal(err)
 		}
 	}
-	if firing := prom.firing(t); len(firing) > 0 {
-		t.Errorf("on a healthy stack fire %v", firing)
+	if firing, err := prom.Firing(); err != nil || len(firing) > 0 {
+		t.Errorf("on a healthy stack fire %v, %v", firing, err)
 	}
-	if code := worker.Stop(20 * time.Second); code != 0 {
+	if code := worker.Stop(time.Minute); code != 0 {
 		t.Errorf("consume after SIGTERM: got exit code %d", code)
 	}
-	prom.awaitFiring(t, []string{"HookledgerNoWorker", "HookledgerSettlingFallsBehind"}, func(seed int) { _ = send(config, 100+seed) })
+	awaitFiring(prom, []string{"HookledgerNoWorker", "HookledgerSettlingFallsBehind"}, func(seed int) { _ = send(config, 100+seed) })
 	worker.Restart()
-	prom.awaitFiring(t, nil, func(seed int) { _ = send(config, 200+seed) })
+	awaitFiring(prom, nil, func(seed int) { _ = send(config, 200+seed) })
 	wrong := strings.Replace(read(t, config), secret, write("wrong", "whsec_another_0123456789abcdef"), 1)
-	prom.awaitFiring(t, []string{"HookledgerRefusalSurge"}, func(seed int) { _ = send(write("wrong.yaml", wrong), 300+seed) })
-}
-
-// prometheus is a running server.
-type prometheus struct{ url string }
-
-func startPrometheus(t *testing.T, dir, config string) prometheus {
-	t.Helper()
-	addr := freeAddr(t)
-	log, err := os.Create(filepath.Join(dir, "prometheus.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(tool(t, "prometheus"), "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "tsdb"), "--web.listen-address="+addr, "--log.level=warn")
-	cmd.Stdout, cmd.Stderr = log, log
-	proc, err := process.Start(cmd, syscall.SIGKILL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		proc.Kill()
-		if t.Failed() {
-			t.Logf("the log of Prometheus:\n%s", read(t, log.Name()))
-		}
-	})
-	p := prometheus{"http://" + addr}
-	testkit.Eventually(t, 30*time.Second, func() error {
-		_, err := p.get("/-/ready")
-		return err
-	})
-	return p
-}
-
-func (p prometheus) get(path string) ([]byte, error) {
-	res, err := http.Get(p.url + path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = res.Body.Close() }()
-	body, err := io.ReadAll(res.Body)
-	if err == nil && res.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", path, res.Status)
-	}
-	return body, err
-}
-
-// firing lists the alerts that fire.
-func (p prometheus) firing(t *testing.T) []string {
-	t.Helper()
-	body, err := p.get("/api/v1/query?query=" + url.QueryEscape(`ALERTS{alertstate="firing"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var answer struct {
-		Data struct {
-			Result []struct{ Metric map[string]string }
-		}
-	}
-	if err := json.Unmarshal(body, &answer); err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, r := range answer.Data.Result {
-		names = append(names, r.Metric["alertname"])
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	awaitFiring(prom, []string{"HookledgerRefusalSurge"}, func(seed int) { _ = send(write("wrong.yaml", wrong), 300+seed) })
 }
 
 // awaitFiring waits until exactly the alerts given fire, delivering meanwhile.
-func (p prometheus) awaitFiring(t *testing.T, want []string, deliver func(seed int)) {
-	t.Helper()
-	seed := 0
-	testkit.Eventually(t, 90*time.Second, func() error {
-		deliver(seed)
+func awaitFiring(prom *alerts.Prometheus, want []string, deliver func(seed int)) {
+	seed := -1
+	prom.Await(func() {
 		seed++
-		if got := p.firing(t); !slices.Equal(got, want) {
+		deliver(seed)
+	}, func(firing map[string]string) error {
+		if got := slices.Sorted(maps.Keys(firing)); !slices.Equal(got, want) {
 			return fmt.Errorf("got %v firing, want %v", got, want)
 		}
 		return nil

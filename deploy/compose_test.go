@@ -197,8 +197,8 @@ func TestCompose_CommandsOfTheImageWork(t *testing.T) {
 	}
 	cluster := testkit.NewPostgres(t)
 	kafka := testkit.Kafka1(t)
-	listen, adminIngest, adminConsume := freeAddr(t), freeAddr(t), freeAddr(t)
-	listenPayments, adminPayments := freeAddr(t), freeAddr(t)
+	listen, adminIngest, adminConsume := testkit.FreeAddr(t), testkit.FreeAddr(t), testkit.FreeAddr(t)
+	listenPayments, adminPayments := testkit.FreeAddr(t), testkit.FreeAddr(t)
 	// address makes a URL of the file lead to the Postgres of this machine.
 	address := func(text string) string {
 		ours, err := url.Parse(cluster.URL("postgres"))

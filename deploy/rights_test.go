@@ -23,7 +23,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"hookledger/internal/broker"
-	"hookledger/internal/devstack"
 	"hookledger/internal/testkit"
 )
 
@@ -88,15 +87,15 @@ func TestRights_OfThePageAreEnoughAndNoMore(t *testing.T) {
 	}
 	s.operate()
 	s.pay()
-	if code := consume.Stop(20 * time.Second); code != 0 {
+	if code := consume.Stop(time.Minute); code != 0 {
 		t.Errorf("consume after SIGTERM: got exit code %d, want 0", code)
 	}
 	s.mustRun("hookledger-operator", "replay", "plan", "--out", "whole.plan")
 	s.mustRun("hookledger-operator", "replay", "run", "whole.plan", "--reason", "test of rights")
 	s.mustRun("hookledger-operator", "replay", "reset", "--to-earliest", "--reason", "test of rights")
 	consume.Restart()
-	consume.Stop(20 * time.Second)
-	if code := ingest.Stop(20 * time.Second); code != 0 {
+	consume.Stop(time.Minute)
+	if code := ingest.Stop(time.Minute); code != 0 {
 		t.Errorf("ingest after SIGTERM: got exit code %d, want 0", code)
 	}
 	for _, out := range []string{ingest.Output(), consume.Output()} {
@@ -159,7 +158,7 @@ func (s *secured) pay() {
 	if res.StatusCode != http.StatusPaymentRequired {
 		s.t.Errorf("a payment from an empty account: got %d, want 402", res.StatusCode)
 	}
-	if code := door.Stop(30 * time.Second); code != 0 {
+	if code := door.Stop(time.Minute); code != 0 {
 		s.t.Errorf("payments after SIGTERM: got exit code %d, want 0", code)
 	}
 }
@@ -227,7 +226,7 @@ func (s *secured) wantKafkaRights() {
 		}, ""},
 	} {
 		for _, user := range users {
-			ctx, cancel := context.WithTimeout(s.t.Context(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 			cl := s.client(user)
 			err := act.do(ctx, cl)
 			cl.Close()
@@ -303,7 +302,7 @@ func newSecured(t *testing.T) *secured {
 		s.write(u, u+passwordSuffix+"\n")
 	}
 	public := ca.Issue("public", time.Hour, "127.0.0.1")
-	s.listen, s.payments = freeAddr(t), freeAddr(t)
+	s.listen, s.payments = testkit.FreeAddr(t), testkit.FreeAddr(t)
 	s.config = filepath.Join(s.dir, "hookledger.yaml")
 	s.write("hookledger.yaml", fmt.Sprintf(`
 kafka:
@@ -370,7 +369,7 @@ func (s *secured) mustRun(user string, args ...string) {
 
 func (s *secured) start(user, role string) *testkit.KillableProcess {
 	s.t.Helper()
-	admin := freeAddr(s.t)
+	admin := testkit.FreeAddr(s.t)
 	return testkit.StartHookledger(s.t, testkit.ProcessOptions{
 		Args: []string{"--config", s.config, role}, Dir: s.dir, ReadyURL: "http://" + admin + "/readyz",
 		Env: append(s.env(user), "HOOKLEDGER_"+strings.ToUpper(role)+"_ADMIN="+admin),
@@ -420,15 +419,6 @@ func (s *secured) count(user, sql string) (n int) {
 		s.t.Fatalf("%s: %s: %v", user, sql, err)
 	}
 	return n
-}
-
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	port, err := devstack.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fmt.Sprintf("127.0.0.1:%d", port)
 }
 
 func read(t *testing.T, path string) string {
