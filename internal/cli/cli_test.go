@@ -163,7 +163,7 @@ func TestRun_ConfigurationErrorsAre2(t *testing.T) {
 func TestRun_WhatIsAwayIs1(t *testing.T) {
 	t.Parallel()
 	env := []string{"HOOKLEDGER_DATABASE_URL=postgres://nobody@127.0.0.1:1/none?connect_timeout=2"}
-	hookledger(env, "accounts", "list").want(t, app.ExitFailed, "hookledger: ")
+	hookledger(env, "accounts", "list").want(t, app.ExitFailed, "hookledger: ", "`hookledger doctor` looks at brokers and database")
 	hookledger(env, "migrate", "status").want(t, app.ExitFailed)
 }
 

@@ -60,6 +60,9 @@ func TestReplay_PlanAndRunBesideWorkersAndWithout(t *testing.T) {
 	in.asRole("hookledger_reader", "replay", "run", plan, "--reason", "test").want(t, app.ExitFailed, "permission denied", "hookledger_operator")
 	in.asRole("hookledger_operator", "replay", "run", plan).want(t, app.ExitUsage, "--reason is needed")
 	beside := jsonOf(t, in.asRole("hookledger_operator", "replay", "run", plan, "--reason", "test", "--json"), "replay-run")
+	if differences, ok := beside["differences"].([]any); !ok || len(differences) != 0 {
+		t.Errorf("differences: got %v, want an empty list", beside["differences"])
+	}
 	if beside["matches_plan"] != true || beside["records"] != 200.0 || beside["replay_id"] != 1.0 || beside["outcome"].(map[string]any)["duplicate"] != 200.0 {
 		t.Errorf("run beside the worker: got %v", beside)
 	}
@@ -113,6 +116,14 @@ func TestReplay_PlanAndRunBesideWorkersAndWithout(t *testing.T) {
 		t.Errorf("show: got %v", show)
 	}
 	in.asRole("hookledger_reader", "replay", "show", "2").want(t, app.ExitOK)
+	execSQL(t, in.database, `update replays set state = 'running', finished_at = null where replay_id = 2`)
+	if r := in.asRole("hookledger_reader", "replay", "show", "2"); !strings.Contains(r.stdout, "alive at") {
+		t.Errorf("show a run: got %q, want when it was alive", r.stdout)
+	}
+	execSQL(t, in.database, `update replays set state = 'done', finished_at = now() where replay_id = 2`)
+	in.asRole("hookledger_reader", "replay", "plan", "--event-id", "send_1_0", "--out", plan).want(t, app.ExitOK)
+	standby := "HOOKLEDGER_DATABASE_URL=" + as(in.database, "hookledger_operator") + "&default_transaction_read_only=on"
+	hookledger([]string{standby}, "replay", "run", plan, "--reason", "r", "--config", in.file).want(t, app.ExitFailed, "must lead to the primary")
 	life := jsonOf(t, in.asRole("hookledger_reader", "events", "show", "send_1_0", "--source", "stripe", "--json"), "events-show")["replays"].([]any)
 	if len(life) != 2 || life[1].(map[string]any)["reason"] != "the worker was dead" {
 		t.Errorf("replays of an event: got %v, want both", life)

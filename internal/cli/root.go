@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 
@@ -62,11 +63,20 @@ func report(a *app.App, err error) {
 	if errors.Is(err, context.Canceled) {
 		text = strings.ReplaceAll(text, context.Canceled.Error(), "interrupted")
 	}
+	if away(err) {
+		text += ": is it up, and are the addresses right? `hookledger doctor` looks at brokers and database"
+	}
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		lines[i] = console.Safe(line)
 	}
 	a.Say("hookledger: %s", strings.Join(lines, "\n"))
+}
+
+// away tells whether a broker or Postgres could not be asked, or gave no answer.
+func away(err error) bool {
+	var network *net.OpError
+	return errors.As(err, &network) && network.Op != "listen"
 }
 
 // Groups of commands in the order of a newcomer's day.

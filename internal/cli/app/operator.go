@@ -45,11 +45,18 @@ func (s *Signed) Complete(dryRun bool) error {
 	return nil
 }
 
-// RightsError says which role is missing, if Postgres refused for want of one.
+// RightsError says which role is missing, if Postgres refused for want of one, or that it
+// takes no writes.
 func RightsError(err error) error {
 	var pg interface{ SQLState() string }
-	if errors.As(err, &pg) && pg.SQLState() == "42501" {
+	if !errors.As(err, &pg) {
+		return err
+	}
+	switch pg.SQLState() {
+	case "42501": // insufficient privilege
 		return fmt.Errorf("%w: grant the user of database.url hookledger_operator to repair, hookledger_reader to look", err)
+	case "25006": // read-only transaction
+		return fmt.Errorf("%w: this is a standby, or set to be read alone: database.url must lead to the primary", err)
 	}
 	return err
 }

@@ -34,7 +34,9 @@ type rowJSON struct {
 	Reason       string        `json:"reason"`
 	Detail       *string       `json:"detail"`
 	StartedAt    *string       `json:"started_at"`
-	FinishedAt   *string       `json:"finished_at"`
+	// AliveAt is when its runner showed life last: a run that lives does every few seconds.
+	AliveAt    *string `json:"alive_at"`
+	FinishedAt *string `json:"finished_at"`
 	// Plan is what was foreseen, shown by show alone.
 	Plan json.RawMessage `json:"plan,omitempty"`
 }
@@ -43,7 +45,7 @@ func newRowJSON(r *core.Row) rowJSON {
 	out := rowJSON{
 		ReplayID: r.ID, Kind: r.Kind, State: r.State, Topic: r.Topic, PlanHash: r.PlanHash,
 		Records: r.Counts.Records(), Outcome: core.OutcomesOf(r.Counts), Moves: r.Moves, Accepted: r.Accepted,
-		RequestedBy: r.RequestedBy, DatabaseUser: r.DatabaseUser, Reason: r.Reason, StartedAt: console.JSONTime(r.StartedAt),
+		RequestedBy: r.RequestedBy, DatabaseUser: r.DatabaseUser, Reason: r.Reason, StartedAt: console.JSONTime(r.StartedAt), AliveAt: console.JSONTime(r.BeatAt),
 	}
 	if r.Partition >= 0 {
 		out.Partition, out.Next = &r.Partition, &r.Next
@@ -141,6 +143,9 @@ func printRow(w io.Writer, r *rowJSON) error {
 	t.Row("by", r.RequestedBy+", as "+r.DatabaseUser+" of the database")
 	t.Row("reason", r.Reason)
 	t.Row("started", console.ShortTime(r.StartedAt))
+	if r.State == core.StateRunning {
+		t.Row("alive at", console.ShortTime(r.AliveAt)+", and every few seconds while its runner lives")
+	}
 	t.Row("finished", console.ShortTime(r.FinishedAt))
 	t.Row("plan", r.PlanHash)
 	if r.Accepted {

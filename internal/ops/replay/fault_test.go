@@ -50,8 +50,9 @@ func TestRun_CutInTheMiddleGoesOnThere(t *testing.T) {
 	if got, want := w.books(), "5500 5500 5500 0@1500,1@0"; got != want {
 		t.Errorf("books: got %s, want %s", got, want)
 	}
-	if got := w.sql(`select concat_ws(' ', count(*), min(state), min(attempt)) from replays`); got != "1 done 2" {
-		t.Errorf("audit: got %s, want one row", got)
+	want := "1 done 2 stopped by a signal; gone on with by " + order.By + ": " + order.Reason
+	if got := w.sql(`select concat_ws(' ', count(*), min(state), min(attempt), min(detail)) from replays`); got != want {
+		t.Errorf("audit: got %s, want one row, %s", got, want)
 	}
 }
 

@@ -163,7 +163,7 @@ func TestRun_RefusesWhatHasChanged(t *testing.T) {
 			if _, err := kadm.NewClient(w.cl).DeleteRecords(w.t.Context(), offsets); err != nil {
 				w.t.Fatal(err)
 			}
-		}, "retention deleted 4 offsets of partition 0 from 0 on", "map[applied:6]"},
+		}, "retention deleted 4 of the offsets of partition 0, from 0 on", "map[applied:6]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

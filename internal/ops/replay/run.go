@@ -81,7 +81,7 @@ func (r *Replayer) Run(ctx context.Context, p *Plan, o Order) (*Result, error) {
 		return nil, err
 	}
 	foreseen := resultOf(p, before, out)
-	foreseen.Differences = append(gone, foreseen.Differences...)
+	foreseen.Differences = slices.Insert(foreseen.Differences, 0, gone...)
 	foreseen.MatchesPlan = len(foreseen.Differences) == 0
 	if !foreseen.MatchesPlan && !o.Accept {
 		return nil, &ChangedError{foreseen.Differences}
@@ -110,7 +110,7 @@ func (r *Replayer) Run(ctx context.Context, p *Plan, o Order) (*Result, error) {
 	}
 	done := resultOf(p, row, &outlook{})
 	done.ReplayID, done.Resumed = &row.ID, before != nil
-	done.Differences = append(gone, done.Differences...)
+	done.Differences = slices.Insert(done.Differences, 0, gone...)
 	done.MatchesPlan = len(done.Differences) == 0
 	return done, nil
 }
@@ -188,7 +188,7 @@ func (r *Replayer) remaining(ctx context.Context, p *Plan, before *Row) (spans [
 			s.From = max(s.From, before.Next)
 		}
 		if n := min(starts[s.Partition].At, s.To) - s.From; n > 0 {
-			gone = append(gone, fmt.Sprintf("%d of the offsets of partition %d, from %d on, are gone (retention)", n, s.Partition, s.From))
+			gone = append(gone, fmt.Sprintf("retention deleted %d of the offsets of partition %d, from %d on", n, s.Partition, s.From))
 			s.From += n
 		}
 		if n := s.To - max(ends[s.Partition].At, s.From); n > 0 {
@@ -240,7 +240,7 @@ func (r *Replayer) claim(ctx context.Context, p *Plan, at ledger.Position, befor
 	if before == nil {
 		return r.Store.Start(ctx, Begin{Kind: KindRun, PlanHash: p.Hash, Position: at, By: o.By, Reason: o.Reason, Accepted: o.Accept, Plan: p})
 	}
-	return r.Store.Resume(ctx, before, o.Accept)
+	return r.Store.Resume(ctx, before, o)
 }
 
 // work applies the steps that change something and passes over the others.

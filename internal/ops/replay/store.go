@@ -66,7 +66,7 @@ type Row struct {
 	// DatabaseUser is who wrote the row, as Postgres knows it.
 	DatabaseUser string
 	Reason       string
-	// Detail is why it stopped, if it did not end.
+	// Detail is why it stopped before, and who went on with it and why.
 	Detail            string
 	StartedAt, BeatAt time.Time
 	FinishedAt        *time.Time
@@ -122,12 +122,12 @@ func (s *Store) Start(ctx context.Context, b Begin) (*ledger.Replaying, error) {
 	return r, err
 }
 
-// Resume takes the row over that stood as row says. It fails with ErrBusy if that, or
-// another, runs.
-func (s *Store) Resume(ctx context.Context, row *Row, accepted bool) (*ledger.Replaying, error) {
+// Resume takes the row over that stood as row says, and adds by whom and why. It fails
+// with ErrBusy if that, or another, runs.
+func (s *Store) Resume(ctx context.Context, row *Row, o Order) (*ledger.Replaying, error) {
 	r := &ledger.Replaying{ID: row.ID, Attempt: row.Attempt + 1}
 	err := s.claim(ctx, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, sqlResume, pgx.QueryExecModeExec, row.ID, row.Attempt, accepted)
+		tag, err := tx.Exec(ctx, sqlResume, pgx.QueryExecModeExec, row.ID, row.Attempt, o.Accept, "gone on with by "+o.By+": "+o.Reason)
 		if err == nil && tag.RowsAffected() == 0 {
 			err = ErrBusy // somebody was faster
 		}
@@ -280,13 +280,13 @@ returning replay_id`
 // Index: replays_one_running.
 const sqlBury = `
 update replays
-   set state = 'stopped', detail = 'its runner died'
+   set state = 'stopped', detail = concat_ws('; ', detail, 'its runner died')
  where state = 'running' and beat_at < now() - make_interval(secs => $1)`
 
 // Index: replays_pkey.
 const sqlResume = `
 update replays
-   set state = 'running', attempt = attempt + 1, beat_at = now(), detail = null, accepted = accepted or $3
+   set state = 'running', attempt = attempt + 1, beat_at = now(), detail = concat_ws('; ', detail, $4::text), accepted = accepted or $3
  where replay_id = $1 and attempt = $2 and state = 'stopped'`
 
 // Index: replays_pkey.
@@ -295,5 +295,5 @@ const sqlBeat = `update replays set beat_at = now() where replay_id = $1 and att
 // Index: replays_pkey.
 const sqlFinish = `
 update replays
-   set state = $3, detail = nullif($4, ''), beat_at = now(), finished_at = case when $3 = 'done' then now() end
+   set state = $3, detail = nullif(concat_ws('; ', detail, nullif($4, '')), ''), beat_at = now(), finished_at = case when $3 = 'done' then now() end
  where replay_id = $1 and attempt = $2 and state = 'running'`
