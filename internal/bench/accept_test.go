@@ -22,7 +22,7 @@ func (b *bench) acceptOn(kafka *testkit.KafkaCluster, brokers int) {
 	const bare = "echo + HMAC + acks=all"
 	s := b.newSystem(kafka, b.newTopic(kafka), "postgres://unused@127.0.0.1:1/unused")
 	ours, oursAt := s.startIngest()
-	floorAt := freeAddr(b.tb)
+	floorAt := testkit.FreeAddr(b.tb)
 	floor := b.startFloor("accept", order{Brokers: kafka.Brokers(), Topic: b.newTopic(kafka), Listen: floorAt})
 	for _, callers := range b.callers {
 		name := fmt.Sprintf("%d callers, %d broker%s", callers, brokers, map[bool]string{true: "s"}[brokers > 1])

@@ -32,7 +32,7 @@ func measurePayments(b *bench) {
 	exec1(b.tb, url, fmt.Sprintf(`insert into accounts (account_id, currency, balance, entry_count, updated_at)
 		select p || n, 'EUR', 1000000000000, 1, now() from generate_series(0, %d) n, (values ('a:'), ('b:')) as v (p)`, payers-1))
 	s := b.newSystem(testkit.Kafka(b.tb), "unused", url)
-	addr := freeAddr(b.tb)
+	addr := testkit.FreeAddr(b.tb)
 	door := s.start("payments", "HOOKLEDGER_PAYMENTS_LISTEN="+addr)
 	pool := openPool(b.tb, url, 8)
 	callers := 32

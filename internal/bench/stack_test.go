@@ -20,7 +20,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"hookledger/internal/devstack"
 	"hookledger/internal/testkit"
 	"hookledger/migrations"
 )
@@ -184,7 +183,7 @@ func (s *system) launch(role string, env ...string) *testkit.KillableProcess {
 
 func (s *system) begin(role string, wait bool, env []string) *testkit.KillableProcess {
 	s.b.tb.Helper()
-	admin := freeAddr(s.b.tb)
+	admin := testkit.FreeAddr(s.b.tb)
 	opts := testkit.ProcessOptions{Args: []string{role, "--config", s.config}, Dir: s.dir,
 		Env: append(env, "HOOKLEDGER_"+strings.ToUpper(role)+"_ADMIN="+admin)}
 	if wait {
@@ -198,7 +197,7 @@ func (s *system) begin(role string, wait bool, env []string) *testkit.KillablePr
 // startIngest returns the process and the address it listens on.
 func (s *system) startIngest() (*testkit.KillableProcess, string) {
 	s.b.tb.Helper()
-	addr := freeAddr(s.b.tb)
+	addr := testkit.FreeAddr(s.b.tb)
 	return s.start("ingest", "HOOKLEDGER_INGEST_LISTEN="+addr), addr
 }
 
@@ -230,15 +229,6 @@ func (b *bench) command(program, dir string, env []string, args ...string) finis
 	f := finished{stdout: out.Bytes(), seconds: time.Since(began).Seconds(), cpu: cmd.ProcessState.SystemTime() + cmd.ProcessState.UserTime()}
 	f.peakMiB = peakOf(cmd.ProcessState)
 	return f
-}
-
-func freeAddr(tb testing.TB) string {
-	tb.Helper()
-	port, err := devstack.FreePort()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return fmt.Sprintf("127.0.0.1:%d", port)
 }
 
 // client is a client of the group.

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"hookledger/internal/devstack"
 	"hookledger/internal/testkit"
 )
 
@@ -189,7 +188,7 @@ func (s *system) mustRun(args ...string) string {
 // startIngest starts one more receiver and waits until it is ready.
 func (s *system) startIngest(env ...string) *role {
 	s.tb.Helper()
-	public, admin := s.freeAddr(), s.freeAddr()
+	public, admin := testkit.FreeAddr(s.tb), testkit.FreeAddr(s.tb)
 	r := s.start(fmt.Sprintf("ingest %d", len(s.ingest)+1), "ingest", admin,
 		append(env, "HOOKLEDGER_INGEST_LISTEN="+public, "HOOKLEDGER_INGEST_ADMIN="+admin)...)
 	r.public = "http://" + public
@@ -200,7 +199,7 @@ func (s *system) startIngest(env ...string) *role {
 // startConsume starts one more worker and waits until it is ready.
 func (s *system) startConsume(env ...string) *role {
 	s.tb.Helper()
-	admin := s.freeAddr()
+	admin := testkit.FreeAddr(s.tb)
 	r := s.start(fmt.Sprintf("consume %d", len(s.consume)+1), "consume", admin, append(env, "HOOKLEDGER_CONSUME_ADMIN="+admin)...)
 	s.consume = append(s.consume, r)
 	return r
@@ -216,15 +215,6 @@ func (s *system) start(name, command, admin string, env ...string) *role {
 			Args: []string{"--config", config, command}, Env: s.env(env...), Dir: s.dir, ReadyURL: "http://" + admin + "/readyz",
 		}),
 	}
-}
-
-func (s *system) freeAddr() string {
-	s.tb.Helper()
-	port, err := devstack.FreePort()
-	if err != nil {
-		s.tb.Fatal(err)
-	}
-	return fmt.Sprintf("127.0.0.1:%d", port)
 }
 
 // targets are the receivers that callers post to.
@@ -248,7 +238,7 @@ func (s *system) stopConsume() {
 func (r *role) mustStop(tb testing.TB) {
 	tb.Helper()
 	began := time.Now()
-	if code := r.Stop(20 * time.Second); code != 0 {
+	if code := r.Stop(time.Minute); code != 0 {
 		tb.Errorf("%s after SIGTERM: got exit code %d, want 0", r.name, code)
 	}
 	tb.Logf("%s ended %s after SIGTERM", r.name, time.Since(began).Round(time.Millisecond))

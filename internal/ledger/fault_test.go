@@ -162,7 +162,7 @@ func TestApply_IdleTransactionEnds(t *testing.T) {
 	b := setup(t)
 	b.ledger = New(b.pool, func(e *schema.Event) (schema.Meaning, error) {
 		// The mapping runs inside the transaction: wait until the server has ended it.
-		testkit.Eventually(t, 10*time.Second, func() error {
+		testkit.Eventually(t, time.Minute, func() error {
 			n := query1[int](t, b.pool, `select count(*) from pg_stat_activity where datname = current_database() and state like 'idle in transaction%'`)
 			if n != 0 {
 				return fmt.Errorf("%d idle transactions", n)

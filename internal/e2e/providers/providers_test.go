@@ -27,7 +27,6 @@ import (
 
 	"hookledger/ingest/signature"
 	"hookledger/internal/config"
-	"hookledger/internal/devstack"
 	"hookledger/internal/testkit"
 	"hookledger/schema/provider"
 	"hookledger/schema/source"
@@ -131,7 +130,7 @@ func TestProviders_FromTheWireToTheBalance(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close(ctx)
-	testkit.Eventually(t, 30*time.Second, func() error { return w.compare(ctx, db, deliveries) })
+	testkit.Eventually(t, time.Minute, func() error { return w.compare(ctx, db, deliveries) })
 	w.run(t, "verify")
 	w.internet.mu.Lock()
 	defer w.internet.mu.Unlock()
@@ -200,10 +199,10 @@ func newWorld(t *testing.T) *world {
 	}
 	w.run(t, "migrate", "up")
 	w.run(t, "topics", "apply")
-	address, admin := freeAddr(t), freeAddr(t)
+	address, admin := testkit.FreeAddr(t), testkit.FreeAddr(t)
 	w.start(t, "ingest", admin, "HOOKLEDGER_INGEST_LISTEN="+address, "HOOKLEDGER_INGEST_ADMIN="+admin)
 	w.url = "http://" + address + "/webhooks/"
-	admin = freeAddr(t)
+	admin = testkit.FreeAddr(t)
 	w.start(t, "consume", admin, "HOOKLEDGER_CONSUME_ADMIN="+admin)
 	return w
 }
@@ -248,15 +247,6 @@ func (w *world) start(t *testing.T, role, admin string, env ...string) {
 		Args: []string{"--config", w.config, role}, Env: append(slices.Clone(w.env), env...), Dir: w.dir,
 		ReadyURL: "http://" + admin + "/readyz",
 	})
-}
-
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	port, err := devstack.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fmt.Sprintf("127.0.0.1:%d", port)
 }
 
 // Signatures of the payloads in testdata, which are of nobody's secret.
