@@ -16,19 +16,8 @@ import (
 	"time"
 
 	"hookledger/internal/cli/app"
-	"hookledger/internal/devstack"
 	"hookledger/internal/testkit"
 )
-
-// freePort is a port for a process of this test.
-func freePort(t *testing.T) string {
-	t.Helper()
-	port, err := devstack.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strconv.Itoa(port)
-}
 
 // beside runs the built binary in dir, as somebody beside a running process would.
 func beside(t *testing.T, dir string, args ...string) result {
@@ -105,7 +94,7 @@ func balances(t *testing.T, dir string, args ...string) map[string]int64 {
 
 func awaitBalance(t *testing.T, dir, account string, want int64, args ...string) {
 	t.Helper()
-	testkit.Eventually(t, 30*time.Second, func() error {
+	testkit.Eventually(t, time.Minute, func() error {
 		if got := balances(t, dir, args...)[account]; got != want {
 			return fmt.Errorf("balance of %s: got %d, want %d", account, got, want)
 		}
@@ -142,7 +131,7 @@ func verified(t *testing.T, dir string, args ...string) {
 func TestDev_FromNothingToABalanceAndBack(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	listen, admin, kafka := "127.0.0.1:"+freePort(t), "127.0.0.1:"+freePort(t), freePort(t)
+	listen, admin, kafka := testkit.FreeAddr(t), testkit.FreeAddr(t), strconv.Itoa(testkit.FreePort(t))
 	args := []string{"dev", "--json", "--listen", listen, "--payments", "127.0.0.1:0", "--admin", admin, "--kafka-port", kafka}
 	p := testkit.StartHookledger(t, testkit.ProcessOptions{Args: args, Dir: dir, ReadyURL: "http://" + admin + "/readyz", ReadyWithin: 2 * time.Minute})
 	b := lastBanner(t, p, 1)
@@ -177,7 +166,7 @@ func TestDev_FromNothingToABalanceAndBack(t *testing.T) {
 	beside(t, dir, "config", "check").want(t, app.ExitOK)
 	beside(t, dir, "topics", "check").want(t, app.ExitOK)
 	beside(t, dir, "migrate", "status", "--json").want(t, app.ExitOK)
-	testkit.Eventually(t, 30*time.Second, func() error {
+	testkit.Eventually(t, time.Minute, func() error {
 		got := beside(t, dir, "events", "list", "--source", "acme", "--json", "--limit", "0")
 		if n := strings.Count(got.stdout, `"event_id":"send_3_`); n != 50 {
 			return fmt.Errorf("%d of 50 events are on record", n)
@@ -209,7 +198,7 @@ func TestDev_FromNothingToABalanceAndBack(t *testing.T) {
 	lastBanner(t, p, 3)
 	awaitBalance(t, dir, "user_1 EUR", before["user_1 EUR"]+1250)
 	verified(t, dir)
-	if code := p.Stop(30 * time.Second); code != app.ExitOK {
+	if code := p.Stop(time.Minute); code != app.ExitOK {
 		t.Errorf("after SIGTERM: exit code %d, want 0", code)
 	}
 
@@ -219,7 +208,7 @@ func TestDev_FromNothingToABalanceAndBack(t *testing.T) {
 	if got := balances(t, dir); len(got) != 0 {
 		t.Errorf("after --reset: got %v, want no accounts", got)
 	}
-	fresh.Stop(30 * time.Second)
+	fresh.Stop(time.Minute)
 }
 
 func TestDev_TakenPortIsNamedBeforeAnythingStarts(t *testing.T) {

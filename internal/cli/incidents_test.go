@@ -131,7 +131,7 @@ func TestIncidentsAck_LetsAWaitingPartitionGoOn(t *testing.T) {
 	in.run(t, "send", "--count", "30", "--seed", "1").want(t, app.ExitOK)
 	applied := func(n int) {
 		t.Helper()
-		testkit.Eventually(t, 60*time.Second, func() error {
+		testkit.Eventually(t, time.Minute, func() error {
 			if got := scanSQL[int](t, in.database, `select count(*) from processed_events`); got != n {
 				return fmt.Errorf("%d events on record, want %d", got, n)
 			}
@@ -139,8 +139,8 @@ func TestIncidentsAck_LetsAWaitingPartitionGoOn(t *testing.T) {
 		})
 	}
 	applied(30)
-	worker.Stop(20 * time.Second)
-	ingest.Stop(20 * time.Second)
+	worker.Stop(time.Minute)
+	ingest.Stop(time.Minute)
 
 	cl, err := kgo.NewClient(kgo.SeedBrokers(in.brokers(t)...))
 	if err != nil {
@@ -150,7 +150,7 @@ func TestIncidentsAck_LetsAWaitingPartitionGoOn(t *testing.T) {
 	if _, err := kadm.NewClient(cl).DeleteTopics(t.Context(), "payments"); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, 10*time.Second, func() error {
+	testkit.Eventually(t, time.Minute, func() error {
 		if r := in.run(t, "topics", "apply"); r.code != app.ExitOK {
 			return fmt.Errorf("topics apply: %s", r.stderr)
 		}
@@ -159,7 +159,7 @@ func TestIncidentsAck_LetsAWaitingPartitionGoOn(t *testing.T) {
 	in.start(t, "ingest", in.ingestAdmin)
 	in.start(t, "consume", in.worker)
 	in.run(t, "send", "--count", "30", "--seed", "2").want(t, app.ExitOK)
-	testkit.Eventually(t, 30*time.Second, func() error {
+	testkit.Eventually(t, time.Minute, func() error {
 		if n := scanSQL[int](t, in.database, `select count(*) from incidents where kind = 'topic_recreated'`); n != 3 {
 			return fmt.Errorf("%d partitions wait, want 3", n)
 		}

@@ -26,7 +26,7 @@ func TestLag_BesideWorkersAndWithoutThem(t *testing.T) {
 		r.want(t, app.ExitOK)
 		return jsonOf(t, r, "lag")
 	}
-	testkit.Eventually(t, 30*time.Second, func() error {
+	testkit.Eventually(t, time.Minute, func() error {
 		v := lag()
 		if v["records_behind"] != 0.0 || v["seconds_behind"] != 0.0 || v["drain_seconds"] != 0.0 {
 			return fmt.Errorf("got %v, want nothing behind", v)
@@ -42,7 +42,7 @@ func TestLag_BesideWorkersAndWithoutThem(t *testing.T) {
 		return nil
 	})
 
-	worker.Stop(20 * time.Second)
+	worker.Stop(time.Minute)
 	in.run(t, "send", "--count", "20", "--seed", "2").want(t, app.ExitOK)
 	v := lag()
 	if behind := v["seconds_behind"].(float64); v["records_behind"] != 20.0 || behind <= 0 || behind > 60 || v["drain_seconds"] != nil {
@@ -67,7 +67,7 @@ func TestLag_BesideWorkersAndWithoutThem(t *testing.T) {
 	}
 
 	watch := testkit.StartHookledger(t, testkit.ProcessOptions{Args: []string{"lag", "--watch", "--every", "300ms", "--json", "--config", in.file}, Dir: in.dir})
-	testkit.Eventually(t, 20*time.Second, func() error {
+	testkit.Eventually(t, time.Minute, func() error {
 		lines := strings.Split(watch.Output(), "\n")
 		if len(lines) < 4 {
 			return fmt.Errorf("%d lines", len(lines))
@@ -79,7 +79,7 @@ func TestLag_BesideWorkersAndWithoutThem(t *testing.T) {
 		}
 		return nil
 	})
-	if code := watch.Stop(10 * time.Second); code != app.ExitOK {
+	if code := watch.Stop(time.Minute); code != app.ExitOK {
 		t.Errorf("watch after SIGTERM: exit code %d, want 0", code)
 	}
 	hookledger(nil, "lag", "--every", "1ms").want(t, app.ExitUsage, "--every")

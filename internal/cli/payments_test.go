@@ -40,7 +40,7 @@ func payFor(t *testing.T, addr, token, key, from string, amount int) (int, strin
 func TestPayments_RunPayAndStop(t *testing.T) {
 	t.Parallel()
 	in := install(t)
-	listen, admin := "127.0.0.1:"+freePort(t), "127.0.0.1:"+freePort(t)
+	listen, admin := testkit.FreeAddr(t), testkit.FreeAddr(t)
 	token := filepath.Join(in.dir, "token")
 	if err := os.WriteFile(token, []byte(paymentsTestToken+"\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -96,14 +96,14 @@ func TestPayments_RunPayAndStop(t *testing.T) {
 		t.Errorf("duplicates: got %+v", r)
 	}
 
-	if code := p.Stop(30 * time.Second); code != app.ExitOK {
+	if code := p.Stop(time.Minute); code != app.ExitOK {
 		t.Errorf("after SIGTERM: exit code %d, want 0", code)
 	}
 	if out := p.Output(); strings.Contains(out, paymentsTestToken) || strings.Contains(out, "acct_1") {
 		t.Errorf("the log holds a token or a payload:\n%s", out)
 	}
 	p.Restart()
-	testkit.Eventually(t, 10*time.Second, func() error {
+	testkit.Eventually(t, time.Minute, func() error {
 		if code, body, replayed := payFor(t, listen, paymentsTestToken, "k", "acct_1", 5); code != 201 || body != first || !replayed {
 			return fmt.Errorf("after a restart: got %d %s, want a replay", code, body)
 		}

@@ -31,7 +31,7 @@ func install(t *testing.T) installation {
 	dir := t.TempDir()
 	in := installation{
 		dir: dir, file: filepath.Join(dir, "c.yaml"), database: testkit.PostgresURL(t), secretFile: filepath.Join(dir, "secret"),
-		listen: "127.0.0.1:" + freePort(t), ingestAdmin: "127.0.0.1:" + freePort(t), worker: "127.0.0.1:" + freePort(t),
+		listen: testkit.FreeAddr(t), ingestAdmin: testkit.FreeAddr(t), worker: testkit.FreeAddr(t),
 	}
 	in.writeSecret(t, "whsec_first_0123456789abcdef")
 	text := fmt.Sprintf(`
@@ -99,7 +99,7 @@ func TestRoles_PrepareRunAndStop(t *testing.T) {
 		t.Errorf("send: got %v", sent)
 	}
 	want := acknowledged(t, history)
-	testkit.Eventually(t, 30*time.Second, func() error {
+	testkit.Eventually(t, time.Minute, func() error {
 		if got := balances(t, in.dir, "--config", in.file); fmt.Sprint(got) != fmt.Sprint(want) {
 			return fmt.Errorf("balances: got %v, want %v", got, want)
 		}
@@ -116,7 +116,7 @@ func TestRoles_PrepareRunAndStop(t *testing.T) {
 	in.writeSecret(t, "whsec_second_0123456789abcdef")
 	receiver.Signal(syscall.SIGHUP)
 	worker.Signal(syscall.SIGHUP)
-	testkit.Eventually(t, 10*time.Second, func() error {
+	testkit.Eventually(t, time.Minute, func() error {
 		if r := in.run(t, "send", "--count", "1", "--no-retry"); r.code != app.ExitOK {
 			return fmt.Errorf("send with the new secret: %s", r.stderr)
 		}
@@ -129,10 +129,10 @@ func TestRoles_PrepareRunAndStop(t *testing.T) {
 		t.Errorf("sources secrets: got %v", used)
 	}
 
-	if code := receiver.Stop(20 * time.Second); code != app.ExitOK {
+	if code := receiver.Stop(time.Minute); code != app.ExitOK {
 		t.Errorf("ingest after SIGTERM: exit code %d, want 0", code)
 	}
-	if code := worker.Stop(20 * time.Second); code != app.ExitOK {
+	if code := worker.Stop(time.Minute); code != app.ExitOK {
 		t.Errorf("consume after SIGTERM: exit code %d, want 0", code)
 	}
 	for _, p := range []*testkit.KillableProcess{receiver, worker} {
@@ -205,19 +205,19 @@ func TestRoles_TakenAdminPortIsUsage(t *testing.T) {
 
 func TestRoles_WaitForWhatIsAwayAndSaySo(t *testing.T) {
 	t.Parallel()
-	admin := "127.0.0.1:" + freePort(t)
+	admin := testkit.FreeAddr(t)
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	text := fmt.Sprintf(`
-kafka: { brokers: ["127.0.0.1:%s"], durability: single, replication: 1 }
-database: { url: "postgres://nobody@127.0.0.1:%s/none" }
+kafka: { brokers: [%q], durability: single, replication: 1 }
+database: { url: "postgres://nobody@%s/none" }
 consume: { admin: %q }
 sources: [{ name: s, provider: stripe, account: a, secrets: [{ value: whsec_0123456789 }] }]
-`, freePort(t), freePort(t), admin)
+`, testkit.FreeAddr(t), testkit.FreeAddr(t), admin)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p := testkit.StartHookledger(t, testkit.ProcessOptions{Args: []string{"consume", "--config", file}})
-	testkit.Eventually(t, 20*time.Second, func() error {
+	testkit.Eventually(t, time.Minute, func() error {
 		if code, _ := get(t, admin, "/livez"); code != http.StatusOK {
 			return fmt.Errorf("/livez is %d, want 200", code)
 		}
@@ -227,7 +227,7 @@ sources: [{ name: s, provider: stripe, account: a, secrets: [{ value: whsec_0123
 		}
 		return nil
 	})
-	if code := p.Stop(20 * time.Second); code != app.ExitOK {
+	if code := p.Stop(time.Minute); code != app.ExitOK {
 		t.Errorf("after SIGTERM: exit code %d, want 0", code)
 	}
 }
