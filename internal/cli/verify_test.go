@@ -132,5 +132,6 @@ func TestVerify_ByAReader(t *testing.T) {
 	in.run(t, "verify", "--history", in.file+".none").want(t, app.ExitUsage, "no such file")
 	in.run(t, "verify", "--history", in.file).want(t, app.ExitUsage, "is not a line of a history")
 	in.run(t, "verify", "--history", in.dir).want(t, app.ExitUsage, "is a directory")
+	in.run(t, "verify", "--incremental", "--mark", "/dev/zero").want(t, app.ExitUsage, "it is no mark of verify")
 	in.run(t, "verify", "--mark", mark).want(t, app.ExitUsage, "--mark is for --incremental")
 }

@@ -98,6 +98,9 @@ func (a *acks) each(use func(schema.EventKey, *ackLine), cut func(path string)) 
 	return nil
 }
 
+// maxHistoryLine bounds a line, which takes a few hundred bytes.
+const maxHistoryLine = 1 << 20
+
 // eachLine reports whether the last line has its end.
 func eachLine(path string, use func(*ackLine)) (whole bool, err error) {
 	f, err := os.Open(path)
@@ -105,13 +108,15 @@ func eachLine(path string, use func(*ackLine)) (whole bool, err error) {
 		return false, err
 	}
 	defer func() { _ = f.Close() }()
-	in := bufio.NewReaderSize(f, 64<<10)
+	in := bufio.NewReaderSize(f, maxHistoryLine)
 	for n := 1; ; n++ {
-		text, err := in.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
+		text, err := in.ReadSlice('\n')
+		switch {
+		case errors.Is(err, io.EOF):
 			return len(bytes.TrimSpace(text)) == 0, nil
-		}
-		if err != nil {
+		case errors.Is(err, bufio.ErrBufferFull):
+			return false, fmt.Errorf("line %d is longer than any line of a history", n)
+		case err != nil:
 			return false, err
 		}
 		if len(bytes.TrimSpace(text)) == 0 {

@@ -250,10 +250,13 @@ func TestRun_AcknowledgedDeliveriesAreThere(t *testing.T) {
 	if rep := w.with(func(o *verify.Options) { o.Histories = []string{half, good} }); !rep.OK || !strings.HasPrefix(note(rep, "history_cut"), "1 last line of a history has no end") || !strings.Contains(note(rep, "history_cut"), "half.jsonl") {
 		t.Errorf("half a line: got %s", show(rep))
 	}
-	must(t, os.WriteFile(half, []byte("hello\n"), 0o600))
-	_, err := verify.Run(t.Context(), verify.Options{Pool: w.pool, KafkaOpts: w.opts, Topic: w.topic, Group: group, Histories: []string{half}})
-	if err == nil || !strings.Contains(err.Error(), "line 1 is not a line of a history") {
-		t.Errorf("no history: got %v", err)
+	for text, want := range map[string]string{"hello\n": "line 1 is not a line of a history", "\n" + strings.Repeat("x", 1<<20): "line 2 is longer than any line of a history"} {
+		must(t, os.WriteFile(half, []byte(text), 0o600))
+		_, err := verify.Run(t.Context(), verify.Options{Pool: w.pool, KafkaOpts: w.opts, Topic: w.topic, Group: group, Histories: []string{half}})
+		var history *verify.HistoryError
+		if !errors.As(err, &history) || !strings.Contains(err.Error(), want) {
+			t.Errorf("no history: got %v, want %s", err, want)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,13 +13,21 @@ import (
 	"hookledger/internal/verify"
 )
 
+// maxMarkBytes bounds a file that claims to be a mark: 30 bytes are of each partition.
+const maxMarkBytes = 4 << 20
+
 // readMark reads the mark of the last increment; nil if there is none yet. A file that
 // is no mark is a matter of usage: it is not overwritten.
 func readMark(path string) (*verify.Mark, error) {
-	text, err := os.ReadFile(path)
+	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
+	if err != nil {
+		return nil, app.Usage(fmt.Errorf("read mark: %w", err))
+	}
+	defer func() { _ = f.Close() }()
+	text, err := io.ReadAll(io.LimitReader(f, maxMarkBytes))
 	if err != nil {
 		return nil, app.Usage(fmt.Errorf("read mark: %w", err))
 	}

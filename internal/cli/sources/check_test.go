@@ -87,6 +87,22 @@ func TestCheck_GoesOnBehindAnUnusableCase(t *testing.T) {
 	}
 }
 
+// What has no end is not read to its end.
+func TestCheck_ReadsNoMoreThanADelivery(t *testing.T) {
+	t.Parallel()
+	config := filepath.Join(t.TempDir(), "hookledger.yaml")
+	if err := os.WriteFile(config, []byte(`
+kafka: { durability: single, replication: 1 }
+sources: [{ name: s, provider: stripe, account: data.object.metadata.account_id, secrets: [{ value: whsec_0123456789 }] }]
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := run(t, "a: b\n", app.App{ConfigFile: config}, "--source", "s", "--headers", "-", "--body", "/dev/zero")
+	if app.ExitCode(err) != app.ExitUsage || !strings.Contains(err.Error(), "larger than 64 MiB") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // Nothing to judge is no good judgement.
 func TestCheck_WithoutCasesIsUsage(t *testing.T) {
 	t.Parallel()

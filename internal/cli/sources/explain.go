@@ -126,12 +126,18 @@ func readAll(a *app.App, name string) ([]byte, error) {
 		return nil, err
 	}
 	defer in.Close()
-	text, err := io.ReadAll(in)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
+	text, err := io.ReadAll(io.LimitReader(in, maxCaptured+1))
+	switch {
+	case err != nil:
+		return nil, app.Usage(fmt.Errorf("read %s: %w", name, err))
+	case len(text) > maxCaptured:
+		return nil, app.Usage(fmt.Errorf("read %s: it is larger than %d MiB", name, maxCaptured>>20))
 	}
 	return text, nil
 }
+
+// maxCaptured bounds the body, and the headers, of a delivery.
+const maxCaptured = 64 << 20
 
 func readAt(text string) (time.Time, error) {
 	if seconds, err := strconv.ParseInt(text, 10, 64); err == nil {
