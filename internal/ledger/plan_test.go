@@ -34,6 +34,9 @@ func TestQueries_PlansUseTheirIndexes(t *testing.T) {
 			}
 		}
 	}
+	if plan := b.explain(calls[0]); !strings.Contains(plan, "$1") {
+		t.Errorf("the plan is made for these parameters alone:\n%s", plan)
+	}
 	check("never analysed, empty")
 	if _, err := b.pool.Exec(ctx, `analyze`); err != nil {
 		t.Fatal(err)
@@ -102,6 +105,8 @@ func hotCalls(t *testing.T, events []schema.Event) []call {
 		{query: queryUpdateEvents, args: w.eventUpdates(updates)},
 		{query: queryInsertEvents, args: w.eventInserts(plan.order)},
 		{query: queryInsertEntries, args: w.entryInserts()},
+		{query: queryAddEvents, args: w.eventInserts(plan.order)},
+		{query: queryAddEntries, args: w.entryInserts()},
 		{query: queryOtherEntries, args: []arg{keyArg, keyArg}},
 		{query: queryQuarantine, args: w.quarantineInserts()},
 		{query: queryConflicts, args: w.conflictInserts()},
@@ -113,7 +118,8 @@ func hotCalls(t *testing.T, events []schema.Event) []call {
 	}
 }
 
-// explain returns the plan of c under the settings of the hot path.
+// explain returns the plan of c as the hot path runs it: under its settings, made once for
+// any parameters.
 func (b *bundle) explain(c call) string {
 	b.tb.Helper()
 	ctx := b.tb.Context()
@@ -123,17 +129,30 @@ func (b *bundle) explain(c call) string {
 	}
 	tx := &transaction{conn: conn}
 	defer tx.end(ctx)
-	var lines []string
-	explained := c
-	explained.query.sql = "explain " + c.query.sql
-	explained.row = func(v [][]byte) error {
-		lines = append(lines, string(v[0]))
-		return nil
+	ask := func(sql string, args ...arg) string {
+		b.tb.Helper()
+		var lines []string
+		err := tx.trip(ctx, call{query: query{c.query.name, sql}, args: args, row: func(v [][]byte) error {
+			lines = append(lines, string(v[0]))
+			return nil
+		}})
+		if err != nil {
+			b.tb.Fatalf("explain %s: %v", c.query.name, err)
+		}
+		return strings.Join(lines, "\n")
 	}
-	if err := tx.trip(ctx, call{query: queryBegin}, call{query: querySettings, args: b.ledger.settings}, explained); err != nil {
-		b.tb.Fatalf("explain %s: %v", c.query.name, err)
+	if err := tx.trip(ctx, call{query: queryBegin}, call{query: querySettings, args: b.ledger.settings}); err != nil {
+		b.tb.Fatal(err)
 	}
-	return strings.Join(lines, "\n")
+	types, values := make([]string, len(c.args)), make([]string, len(c.args))
+	for i, a := range c.args {
+		types[i] = ask(`select format_type($1::int4::oid, null)`, int4Arg(int32(a.oid)))
+		values[i] = ask(`select quote_nullable($1::text)`, a)
+	}
+	ask("prepare explained (" + strings.Join(types, ", ") + ") as " + c.query.sql)
+	plan := ask("explain execute explained (" + strings.Join(values, ", ") + ")")
+	ask("deallocate explained")
+	return plan
 }
 
 // Once something was forgotten, asking the entries about events that nobody knows may
