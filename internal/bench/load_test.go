@@ -26,6 +26,8 @@ type caller struct {
 	conn net.Conn
 	in   *bufio.Reader
 	out  []byte
+	// last says that the server closes the connection after its answer.
+	last bool
 }
 
 func dial(addr string) (*caller, error) {
@@ -61,6 +63,7 @@ func (c *caller) post(head string, body []byte) (int, error) {
 		return 0, err
 	}
 	length := 0
+	c.last = false
 	for {
 		line, err := c.in.ReadSlice('\n')
 		if err != nil {
@@ -69,10 +72,14 @@ func (c *caller) post(head string, body []byte) (int, error) {
 		if len(line) <= 2 {
 			break
 		}
-		if name, value, ok := strings.Cut(string(line), ":"); ok && textproto.CanonicalMIMEHeaderKey(name) == "Content-Length" {
+		name, value, _ := strings.Cut(string(line), ":")
+		switch textproto.CanonicalMIMEHeaderKey(name) {
+		case "Content-Length":
 			if length, err = strconv.Atoi(strings.TrimSpace(value)); err != nil {
 				return 0, err
 			}
+		case "Connection":
+			c.last = strings.TrimSpace(value) == "close"
 		}
 	}
 	_, err = io.CopyN(io.Discard, c.in, int64(length))
@@ -97,6 +104,15 @@ func dialWebhook(addr string) (*webhook, error) {
 
 // send posts event n and wants a 200.
 func (w *webhook) send(n uint64) error {
+	status, err := w.deliver(n)
+	if err == nil && status != 200 {
+		err = fmt.Errorf("answered %d", status)
+	}
+	return err
+}
+
+// deliver posts event n and returns the status.
+func (w *webhook) deliver(n uint64) (int, error) {
 	w.body.set(n, uniform(n))
 	now := strconv.FormatInt(time.Now().Unix(), 10)
 	w.mac.Reset()
@@ -104,11 +120,7 @@ func (w *webhook) send(n uint64) error {
 	w.mac.Write(w.body)
 	head := "POST /webhooks/stripe HTTP/1.1\r\nHost: " + w.host + "\r\nContent-Type: application/json\r\nStripe-Signature: t=" + now +
 		",v1=" + hex.EncodeToString(w.mac.Sum(nil)) + "\r\n"
-	status, err := w.post(head, w.body)
-	if err == nil && status != 200 {
-		err = fmt.Errorf("answered %d", status)
-	}
-	return err
+	return w.post(head, w.body)
 }
 
 // loaded is what a load saw.

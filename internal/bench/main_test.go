@@ -47,6 +47,7 @@ type group struct {
 // groups in the order of the table.
 var groups = []group{
 	{"accept", measureAccept},
+	{"burst", measureBurst},
 	{"delay", measureDelay},
 	{"apply", measureApply},
 	{"growth", measureGrowth},
