@@ -145,7 +145,9 @@ func TestPool_CancelsNoCommitAndEverythingElse(t *testing.T) {
 		return nil
 	})
 	giveUp()
-	<-done
+	if err := <-done; err == nil {
+		t.Error("got no error of what was given up")
+	}
 	gone := func(pid int) bool {
 		return !query1[bool](t, b.pool, `select exists (select from pg_stat_activity where pid = $1)`, pid)
 	}

@@ -61,7 +61,9 @@ func commitWaits(ctx context.Context, url string, look *pgx.Conn) (bool, error) 
 		err := look.QueryRow(ctx, `select exists (select from pg_stat_activity where pid = $1 and wait_event = 'SyncRep')`, pid).Scan(&waiting)
 		if err != nil || waiting {
 			cancel()
-			<-done
+			if ended := <-done; waiting && ended == nil {
+				err = errors.New("a COMMIT that waited has ended by itself")
+			}
 			return waiting, err
 		}
 		select {
