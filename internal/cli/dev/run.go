@@ -75,7 +75,7 @@ func run(ctx context.Context, a *app.App, o options) error {
 		return err
 	}
 	defer r.close()
-	stopReloading := roles.ReloadOnSignal(a, r, log)
+	stopReloading := roles.ReloadOnSignal(a, r.Reload, log)
 	defer stopReloading()
 	return r.run(ctx, a, parts, func() error { return printBanner(a, cfg, o, parts, r, time.Since(began)) })
 }

@@ -14,7 +14,6 @@ import (
 	"hookledger/internal/cli/app"
 	"hookledger/internal/config"
 	"hookledger/internal/ledger"
-	"hookledger/internal/observe"
 	"hookledger/migrations"
 	"hookledger/schema/provider"
 )
@@ -33,27 +32,14 @@ away it waits, and /readyz on consume.admin says why.`,
 		Args: cobra.NoArgs,
 		Example: `  hookledger consume --config /etc/hookledger.yaml
   HOOKLEDGER_CONSUME_INSTANCE_ID=$(hostname) hookledger consume`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, err := a.Config()
-			if err != nil {
-				return err
-			}
-			log, err := a.Logger(cfg)
-			if err != nil {
-				return app.Usage(err)
-			}
-			log = log.With().Str("role", "consume").Logger()
+		RunE: run(a, "consume", func(ctx context.Context, cfg *config.Loaded, log zerolog.Logger, metrics prometheus.Registerer) (Role, func(), error) {
 			relaxWorker()
-			registry := observe.NewRegistry()
-			worker, pool, err := NewWorker(c.Context(), cfg, log, registry)
+			worker, pool, err := NewWorker(ctx, cfg, log, metrics)
 			if err != nil {
-				return err
+				return Role{}, nil, err
 			}
-			defer pool.Close()
-			stopIgnoring := ignoreReload(a, log)
-			defer stopIgnoring()
-			return Serve(c.Context(), Role{Name: "consume", Run: worker.Run, Ready: worker.Ready}, cfg.Consume.Admin, registry, log)
-		},
+			return Role{Run: worker.Run, Ready: worker.Ready, Admin: cfg.Consume.Admin}, pool.Close, nil
+		}),
 	}
 }
 
@@ -129,20 +115,4 @@ func firstSchemaCheck(ctx context.Context, schema func(context.Context) error, l
 		log.Warn().Err(err).Msg("Postgres does not answer yet; waiting for it")
 	}
 	return nil
-}
-
-// ignoreReload takes SIGHUP, which has nothing to do here, so that it is no surprise.
-func ignoreReload(a *app.App, log zerolog.Logger) func() {
-	stop := make(chan struct{})
-	go func() { // ends with the returned function
-		for {
-			select {
-			case <-a.Reload:
-				log.Info().Msg("nothing to reload: workers hold no secrets")
-			case <-stop:
-				return
-			}
-		}
-	}()
-	return func() { close(stop) }
 }

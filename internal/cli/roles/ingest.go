@@ -15,7 +15,6 @@ import (
 	"hookledger/internal/broker"
 	"hookledger/internal/cli/app"
 	"hookledger/internal/config"
-	"hookledger/internal/observe"
 	"hookledger/schema/provider"
 )
 
@@ -34,26 +33,14 @@ SIGHUP reads the secrets again; files of secrets are watched anyway.`,
 		Args: cobra.NoArgs,
 		Example: `  hookledger ingest --config /etc/hookledger.yaml
   kill -HUP $(pidof hookledger)      # after changing a secret in the environment's file`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, err := a.Config()
-			if err != nil {
-				return err
-			}
-			log, err := a.Logger(cfg)
-			if err != nil {
-				return app.Usage(err)
-			}
-			log = log.With().Str("role", "ingest").Logger()
+		RunE: run(a, "ingest", func(_ context.Context, cfg *config.Loaded, log zerolog.Logger, metrics prometheus.Registerer) (Role, func(), error) {
 			boundMemory(cfg.Ingest.MaxInflightBytes + cfg.Ingest.MaxBufferedBytes)
-			registry := observe.NewRegistry()
-			server, err := NewServer(cfg, log, registry)
+			server, err := NewServer(cfg, log, metrics)
 			if err != nil {
-				return err
+				return Role{}, nil, err
 			}
-			stopReloading := ReloadOnSignal(a, server, log)
-			defer stopReloading()
-			return Serve(c.Context(), Role{Name: "ingest", Run: server.Run, Ready: server.Ready}, cfg.Ingest.Admin, registry, log)
-		},
+			return Role{Run: server.Run, Ready: server.Ready, Admin: cfg.Ingest.Admin, Reload: server.Reload}, func() {}, nil
+		}),
 	}
 }
 
@@ -117,25 +104,4 @@ func awaitTopic(ctx context.Context, cl *kgo.Client, cfg *config.Loaded, log zer
 			return ctx.Err()
 		}
 	}
-}
-
-// ReloadOnSignal reads the secrets of server again at each SIGHUP, until the returned
-// function is called. Secrets that cannot be read stay as they are.
-func ReloadOnSignal(a *app.App, server interface{ Reload() error }, log zerolog.Logger) (stop func()) {
-	done := make(chan struct{})
-	go func() { // ends with stop
-		for {
-			select {
-			case <-a.Reload:
-				if err := server.Reload(); err != nil {
-					log.Error().Err(err).Msg("reload of secrets; those that cannot be read stay as they were")
-					continue
-				}
-				log.Info().Msg("secrets read again")
-			case <-done:
-				return
-			}
-		}
-	}()
-	return func() { close(done) }
 }

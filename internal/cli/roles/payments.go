@@ -12,7 +12,6 @@ import (
 	"hookledger/ingest/payments"
 	"hookledger/internal/cli/app"
 	"hookledger/internal/config"
-	"hookledger/internal/observe"
 	"hookledger/migrations"
 )
 
@@ -36,26 +35,13 @@ SIGHUP reads the tokens again; they are read every 10 seconds anyway.`,
   curl -H "Authorization: Bearer $SHOP_TOKEN" -H 'Idempotency-Key: order-1' --json \
     '{"from":"shop:1","to":"user_1","amount":1250,"currency":"EUR","reference":"order 1"}' \
     http://127.0.0.1:8081/v1/payments`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, err := a.Config()
+		RunE: run(a, "payments", func(ctx context.Context, cfg *config.Loaded, log zerolog.Logger, metrics prometheus.Registerer) (Role, func(), error) {
+			server, pool, err := NewPayments(ctx, cfg, log, metrics)
 			if err != nil {
-				return err
+				return Role{}, nil, err
 			}
-			log, err := a.Logger(cfg)
-			if err != nil {
-				return app.Usage(err)
-			}
-			log = log.With().Str("role", "payments").Logger()
-			registry := observe.NewRegistry()
-			server, pool, err := NewPayments(c.Context(), cfg, log, registry)
-			if err != nil {
-				return err
-			}
-			defer pool.Close()
-			stopReloading := ReloadOnSignal(a, server, log)
-			defer stopReloading()
-			return Serve(c.Context(), Role{Name: "payments", Run: server.Run, Ready: server.Ready}, cfg.Payments.Admin, registry, log)
-		},
+			return Role{Run: server.Run, Ready: server.Ready, Admin: cfg.Payments.Admin, Reload: server.Reload}, pool.Close, nil
+		}),
 	}
 }
 
