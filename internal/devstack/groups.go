@@ -48,7 +48,7 @@ type group struct {
 // member is what a member said last.
 type member struct {
 	at      time.Time
-	session time.Duration // its session timeout; zero: not known
+	session time.Duration // its session timeout
 	joining int32         // the epoch it wants to leave behind
 }
 
