@@ -116,7 +116,7 @@ added up from the entries. Needs the rights of hookledger_reader.`,
 			if err := wait.check(); err != nil {
 				return err
 			}
-			at, err := parseTime("--at", until)
+			at, err := app.Time("--at", until)
 			if err != nil {
 				return err
 			}

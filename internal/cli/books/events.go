@@ -3,6 +3,7 @@ package books
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,17 +84,17 @@ listed; their entries are, by ` + "`hookledger accounts show`" + `.`,
 			if limit < 0 {
 				return app.Usage(fmt.Errorf("--limit is %d: set 0 for all or a positive number", limit))
 			}
-			if outcome != "" && !contains(outcomes, outcome) {
+			if outcome != "" && !slices.Contains(outcomes, outcome) {
 				return app.Usage(fmt.Errorf("--outcome %s: use one of %s; what waits for a person is in `hookledger quarantine list`", outcome, strings.Join(outcomes, ", ")))
 			}
 			if err := wait.check(); err != nil {
 				return err
 			}
-			from, err := parseTime("--since", since)
+			from, err := app.Time("--since", since)
 			if err != nil {
 				return err
 			}
-			before, err := parseTime("--until", until)
+			before, err := app.Time("--until", until)
 			if err != nil {
 				return err
 			}
@@ -153,27 +154,6 @@ listed; their entries are, by ` + "`hookledger accounts show`" + `.`,
 	c.Flags().IntVar(&limit, "limit", 20, "at most so many events, the latest processed; 0 is all")
 	wait.flag(c)
 	return c
-}
-
-// parseTime reads the time of a flag; nil if it is not set.
-func parseTime(flag, s string) (*time.Time, error) {
-	if s == "" {
-		return nil, nil
-	}
-	t, err := time.Parse(time.RFC3339, s)
-	if err != nil {
-		return nil, app.Usage(fmt.Errorf("%s is an RFC 3339 time, such as 2026-11-29T03:00:00Z", flag))
-	}
-	return &t, nil
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }
 
 func orDash(s string) string {

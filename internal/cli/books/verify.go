@@ -127,14 +127,13 @@ func (f *verifyFlags) options(marked bool) (verify.Options, error) {
 		flag, text string
 		into       *time.Time
 	}{{"--from-time", f.from, &opts.From}, {"--to-time", f.to, &opts.To}} {
-		if t.text == "" {
-			continue
-		}
-		at, err := time.Parse(time.RFC3339, t.text)
+		at, err := app.Time(t.flag, t.text)
 		if err != nil {
-			return opts, fmt.Errorf("%s is an RFC 3339 time, such as 2026-11-29T03:00:00Z", t.flag)
+			return opts, err
 		}
-		*t.into = at.UTC()
+		if at != nil {
+			*t.into = *at
+		}
 	}
 	for _, file := range f.histories {
 		if _, err := os.Stat(file); err != nil {

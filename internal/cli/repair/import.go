@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,7 +17,6 @@ import (
 	"hookledger/internal/config"
 	"hookledger/internal/ledger"
 	"hookledger/internal/ops/backfill"
-	"hookledger/schema/provider"
 	"hookledger/schema/source"
 )
 
@@ -66,7 +64,7 @@ the rights of hookledger_reader in Postgres.`,
 			if err != nil {
 				return err
 			}
-			set, src, err := sourceNamed(cfg, name)
+			set, src, err := app.Source(cfg, name)
 			if err != nil {
 				return err
 			}
@@ -93,29 +91,10 @@ the rights of hookledger_reader in Postgres.`,
 			return answerImport(a, rep, err)
 		},
 	}
-	c.Flags().StringVar(&name, "source", "", "the source whose events they are")
+	c.Flags().StringVar(&name, "source", "", "the source whose events they are; may be left out if only one is configured")
 	signed.Flags(c)
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "show what would happen, change nothing")
 	return c
-}
-
-func sourceNamed(cfg *config.Loaded, name string) (*source.Set, *source.Source, error) {
-	if err := cfg.RequireSources(); err != nil {
-		return nil, nil, err
-	}
-	set, err := provider.NewSet(cfg.Sources)
-	if err != nil {
-		return nil, nil, app.Usage(err)
-	}
-	src, ok := set.ByName(name)
-	if !ok {
-		var names []string
-		for _, s := range set.All() {
-			names = append(names, s.Name())
-		}
-		return nil, nil, app.Usage(fmt.Errorf("--source %q is not configured: use one of %s", name, strings.Join(names, ", ")))
-	}
-	return set, src, nil
 }
 
 func open(a *app.App, file string) (io.ReadCloser, error) {

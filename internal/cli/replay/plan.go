@@ -45,10 +45,10 @@ func (s *selectFlags) flags(c *cobra.Command) {
 func (s *selectFlags) selection(set func(string) bool, cfg *config.Loaded) (core.Selection, error) {
 	sel := core.Selection{Types: s.types, EventIDs: s.ids, Account: s.account}
 	var err error
-	if sel.FromTime, err = flagTime("--from-time", s.fromTime); err != nil {
+	if sel.FromTime, err = app.Time("--from-time", s.fromTime); err != nil {
 		return sel, err
 	}
-	if sel.ToTime, err = flagTime("--to-time", s.toTime); err != nil {
+	if sel.ToTime, err = app.Time("--to-time", s.toTime); err != nil {
 		return sel, err
 	}
 	for _, name := range s.sources {
@@ -84,18 +84,6 @@ func (s *selectFlags) selection(set func(string) bool, cfg *config.Loaded) (core
 		sel.Partition = &s.partition
 	}
 	return sel, nil
-}
-
-func flagTime(flag, s string) (*time.Time, error) {
-	if s == "" {
-		return nil, nil
-	}
-	t, err := time.Parse(time.RFC3339, s)
-	if err != nil {
-		return nil, fmt.Errorf("%s is an RFC 3339 time, such as 2026-11-29T03:00:00Z", flag)
-	}
-	t = t.UTC()
-	return &t, nil
 }
 
 // sourceKey is the key under which the events of the source with the name are recorded.

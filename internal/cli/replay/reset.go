@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -109,11 +108,11 @@ func (f *resetFlags) target(set func(string) bool) (ops.Target, error) {
 	case set("to-offset"):
 		t.Offset = &f.offset
 	default:
-		at, err := time.Parse(time.RFC3339, f.time)
+		at, err := app.Time("--to-time", f.time)
 		if err != nil {
-			return t, errors.New("--to-time is an RFC 3339 time, such as 2026-11-29T03:00:00Z")
+			return t, err
 		}
-		t.Time = at
+		t.Time = *at
 	}
 	return t, nil
 }

@@ -16,7 +16,6 @@ import (
 
 	"hookledger/internal/cli/app"
 	"hookledger/internal/cli/console"
-	"hookledger/internal/config"
 	"hookledger/schema/provider"
 )
 
@@ -46,7 +45,7 @@ Exit code 1 if an event was refused or never acknowledged.`,
 			if err != nil {
 				return err
 			}
-			source, err := chooseSource(cfg, name)
+			_, source, err := app.Source(cfg, name)
 			if err != nil {
 				return err
 			}
@@ -99,31 +98,6 @@ Exit code 1 if an event was refused or never acknowledged.`,
 	f.DurationVar(&o.GiveUp, "give-up", time.Minute, "stop sending an event again after this time")
 	f.BoolVar(&dryRun, "dry-run", false, "print the first delivery, send nothing")
 	return c
-}
-
-func chooseSource(cfg *config.Loaded, name string) (*provider.Source, error) {
-	if err := cfg.RequireSources(); err != nil {
-		return nil, err
-	}
-	set, err := provider.NewSet(cfg.Sources)
-	if err != nil {
-		return nil, app.Usage(err)
-	}
-	var names []string
-	for _, s := range set.All() {
-		names = append(names, s.Name())
-	}
-	if name == "" && len(names) == 1 {
-		return set.All()[0], nil
-	}
-	source, found := set.ByName(name)
-	switch {
-	case name == "":
-		return nil, app.Usage(fmt.Errorf("--source is needed: one of %s", strings.Join(names, ", ")))
-	case !found:
-		return nil, app.Usage(fmt.Errorf("source %q is not configured: use one of %s", name, strings.Join(names, ", ")))
-	}
-	return source, nil
 }
 
 // possible keeps the currencies that the source's rules can say; all if none, so that
