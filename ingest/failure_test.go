@@ -73,13 +73,13 @@ func TestProduce_NothingIsAcknowledgedThatIsNotWritten(t *testing.T) {
 		defer mu.Unlock()
 		return random.IntN(4) == 0
 	}})
-	const callers, each = 6, 60
+	const callers, each = 32, 63 // two thousand
 	var acknowledged sync.Map
 	var all sync.WaitGroup
 	for c := range callers {
 		all.Go(func() {
 			for i := range each {
-				id := fmt.Sprintf("evt_%d_%04d", c, i) // records of one size
+				id := fmt.Sprintf("evt_%02d_%04d", c, i) // records of one size
 				if a := b.do(b.signed("acme", "", event(id))); a.code == 202 {
 					acknowledged.Store(id, true)
 				} else if a.code != 503 {
