@@ -44,7 +44,8 @@ func TestPostgres_StandbyAwayNoCommitIsCancelled(t *testing.T) {
 	if err := s.drained(); err == nil {
 		t.Error("offsets are committed of what no standby has")
 	}
+	w.mustStop(t) // waits for no COMMIT
 	standby.Want(t, pg.URL("postgres"), "")
-	testkit.Eventually(t, wait, w.wantStatus("/readyz", 200))
+	s.startConsume()
 	s.settle(verdict{})
 }

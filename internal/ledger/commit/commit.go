@@ -26,6 +26,8 @@ type guard struct {
 	underway atomic.Bool
 	// alone: the server has said what ErrAlone says.
 	alone bool
+	// pg is the connection, once connected.
+	pg *pgconn.PgConn
 }
 
 // guardKey is where a connection keeps its guard.
@@ -38,19 +40,24 @@ func guardOf(pg *pgconn.PgConn) *guard {
 
 // NeverCancel makes the connection that c makes cancel nothing: for users whose every
 // write may hold a COMMIT.
-func NeverCancel(c *pgconn.Config) { install(c).underway.Store(true) }
+func NeverCancel(c *pgconn.Config) { install(c, false).underway.Store(true) }
 
-// install gives the connection that c makes a guard: c must make only one.
-func install(c *pgconn.Config) *guard {
+// install gives the connection that c makes a guard: c must make only one. With leave, a
+// connection is closed at once instead of being cancelled.
+func install(c *pgconn.Config, leave bool) *guard {
 	g := &guard{}
 	dial, after, notice := c.DialFunc, c.AfterConnect, c.OnNotice
 	c.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if g.connected.Load() && g.underway.Load() {
+			if leave {
+				_ = g.pg.Conn().Close()
+			}
 			return nil, ErrNoCancel
 		}
 		return dial(ctx, network, addr)
 	}
 	c.AfterConnect = func(ctx context.Context, pg *pgconn.PgConn) error {
+		g.pg = pg
 		g.connected.Store(true)
 		pg.CustomData()[guardKey] = g
 		if after != nil {
@@ -71,7 +78,10 @@ func install(c *pgconn.Config) *guard {
 }
 
 // Pool makes the pool of c cancel no COMMIT: neither one that Begin announced nor one of a
-// pgx.Tx. Everything else is cancelled as ever.
+// pgx.Tx. Everything else is cancelled as ever. A connection that is given up in COMMIT is
+// closed at once: pgx would wait for its end for 15 s, in a place of the pool, and so would
+// a process that is to stop. Each holds locks that the next attempt waits for, so that they
+// do not pile up.
 func Pool(c *pgxpool.Config) {
 	before := c.BeforeConnect
 	c.BeforeConnect = func(ctx context.Context, cc *pgx.ConnConfig) error {
@@ -80,7 +90,7 @@ func Pool(c *pgxpool.Config) {
 				return err
 			}
 		}
-		install(&cc.Config)
+		install(&cc.Config, true)
 		return nil
 	}
 	c.ConnConfig.Tracer = tracer{}
