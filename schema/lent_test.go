@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 	"unicode"
 )
 
@@ -253,6 +255,42 @@ func TestParseJSON_RefusesFoldedKeysAmongMany(t *testing.T) {
 				if _, err := ParseJSON(fmt.Appendf(nil, `{%s"%s%d":1}`, b.String(), again, at), Limits{}); !errors.Is(err, ErrJSON) {
 					t.Errorf("%d keys and %s%d: got %v, want ErrJSON", n, again, at, err)
 				}
+			}
+		}
+	}
+}
+
+// The values of headers share memory, and are apart: however long they are, each is what it
+// is without the others, and stays so if one of them grows.
+func TestHeaders_ValuesAreApart(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{0, 1, 40, 100, 255, 600, 5000} {
+		long := func(c string) string { return strings.Repeat(c, n) }
+		e := Event{
+			Source: long("s"), ID: long("i"), Type: long("t"), OccurredAt: time.Unix(1795953600, 5), ReceivedAt: time.Unix(1795953601, 0),
+			Scheme: long("h"), KeyID: long("k"), DeliveryID: long("d"), ContentType: long("c"), BodySHA256: [32]byte{0xab},
+			BodyUnauthenticated: true, Livemode: "live", TraceParent: long("p"), SignatureHeaders: []Header{{"x-signature", []byte("00")}},
+		}
+		want := map[string]string{
+			HeaderSpecVersion: "1.0", HeaderID: e.ID, HeaderSource: "/webhooks/" + e.Source, HeaderType: cmp.Or(e.Type, UnknownType),
+			HeaderTime: "2026-11-29T12:00:00.000000005Z", HeaderContentType: e.ContentType, HeaderHLVersion: Version, HeaderHLSource: e.Source,
+			HeaderHLReceivedAt: "2026-11-29T12:00:01.000000000Z", HeaderHLScheme: e.Scheme, HeaderHLKeyID: e.KeyID,
+			HeaderHLBodySHA256: "ab" + strings.Repeat("00", 31), HeaderHLDeliveryID: e.DeliveryID, HeaderHLAuthenticated: "false",
+			HeaderHLLivemode: "live", HeaderTraceParent: e.TraceParent, "x-signature": "00",
+		}
+		if n == 0 {
+			delete(want, HeaderTraceParent)
+		}
+		headers := e.Headers()
+		for i := range headers {
+			_ = append(headers[i].Value, "grown"...)
+		}
+		if len(headers) != len(want) {
+			t.Errorf("%d: got %d headers, want %d", n, len(headers), len(want))
+		}
+		for _, h := range headers {
+			if text, ok := want[h.Key]; !ok || string(h.Value) != text || h.Value == nil {
+				t.Errorf("%d: %s: got %q, want %q", n, h.Key, h.Value, text)
 			}
 		}
 	}
