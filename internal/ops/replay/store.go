@@ -2,7 +2,6 @@ package replay
 
 import (
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,9 +51,7 @@ var (
 type Row struct {
 	ID, Attempt int64
 	Kind, State string
-	ClusterID   string
 	Topic       string
-	TopicID     [16]byte
 	PlanHash    string
 	// Partition and Next are where it stands; Partition is -1 before the first record.
 	Partition   int32
@@ -225,20 +222,19 @@ func (s *Store) query(ctx context.Context, sql string, args ...any) ([]Row, erro
 
 func scanRow(row pgx.CollectableRow) (Row, error) {
 	var r Row
-	var id pgtype.UUID
 	var partition *int32
 	var next *int64
 	var detail *string
 	var plan, moves string
 	c := &r.Counts
-	err := row.Scan(&r.ID, &r.Attempt, &r.Kind, &r.State, &r.ClusterID, &r.Topic, &id, &r.PlanHash, &partition, &next,
+	err := row.Scan(&r.ID, &r.Attempt, &r.Kind, &r.State, &r.Topic, &r.PlanHash, &partition, &next,
 		&c[ledger.Applied], &c[ledger.Ignored], &c[ledger.SameEffect], &c[ledger.Stale], &c[ledger.Discarded],
 		&c[ledger.Duplicate], &c[ledger.Conflict], &c[ledger.Quarantined],
 		&r.Accepted, &r.RequestedBy, &r.DatabaseUser, &r.Reason, &detail, &r.StartedAt, &r.BeatAt, &r.FinishedAt, &plan, &r.sinceBeat, &moves)
 	if err != nil {
 		return r, err
 	}
-	r.TopicID, r.Plan, r.Partition = id.Bytes, json.RawMessage(plan), -1
+	r.Plan, r.Partition = json.RawMessage(plan), -1
 	if partition != nil && next != nil {
 		r.Partition, r.Next = *partition, *next
 	}
@@ -252,15 +248,12 @@ func scanRow(row pgx.CollectableRow) (Row, error) {
 	return r, nil
 }
 
-// TopicIDText is the topic's ID as plans write it.
-func (r *Row) TopicIDText() string { return hex.EncodeToString(r.TopicID[:]) }
-
 const sqlIdentity = `
 select (select system_identifier from pg_control_system())::text || '/' || (select oid from pg_database where datname = current_database())::text`
 
 // Index: replays_pkey; a list reads the latest.
 const sqlRows = `
-select replay_id, attempt, kind, state, cluster_id, topic, topic_id, plan_hash, partition, next_offset,
+select replay_id, attempt, kind, state, topic, plan_hash, partition, next_offset,
        applied, ignored, same_effect, stale, discarded, duplicate, conflict, quarantined,
        accepted, requested_by, database_user, reason, detail, started_at, beat_at, finished_at, plan::text,
        extract(epoch from now() - beat_at)::bigint,
