@@ -11,7 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"hookledger/internal/ledger/commit"
 	"hookledger/internal/ledger/memory"
+	"hookledger/internal/testkit"
 	"hookledger/schema"
 )
 
@@ -419,6 +423,60 @@ func TestApply_TrustedBatchThatIsRefusedLeavesNothing(t *testing.T) {
 	}
 	b.outcomes(b.apply(events...), map[Outcome]int64{Applied: 2})
 	b.lawful()
+}
+
+// A worker gives up in the middle of the one round trip, COMMIT on its way already, and the
+// server is told so or goes on. Whatever became of it: the same batch again, at once, beside
+// what may still be running, and each event is applied once.
+func TestApply_TrustedBatchThatIsGivenUpInFlight(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*pgxpool.Config){"cancelled": nil, "left": commit.Pool} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setupOn(t, open(t, testkit.LedgerURL(t), change))
+			b.apply(paid(t, "gate", "zz", 1))
+			batch := b.batch(0, paid(t, "evt_1", "alice", 5), paid(t, "evt_2", "zz", 1))
+			tx, err := b.pool.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := tx.Exec(t.Context(), `select from accounts where account_id = 'zz' for update`); err != nil {
+				t.Fatal(err)
+			}
+			type result struct {
+				c   Committed
+				err error
+			}
+			first, second := make(chan result, 1), make(chan result, 1)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			apply := func(ctx context.Context, into chan result) {
+				c, err := b.ledger.Apply(ctx, batch)
+				into <- result{c, err}
+			}
+			go apply(ctx, first) // ends with cancel
+			waitsForLocks(t, b.pool, 1)
+			cancel()
+			if r := <-first; r.err == nil || r.c.Next() != batch.Start || r.c.Records() != 0 {
+				t.Errorf("given up: got next %d, %d records and error %v, want nothing and an error", r.c.Next(), r.c.Records(), r.err)
+			}
+			go apply(context.WithoutCancel(t.Context()), second) // ends with the lock
+			if err := tx.Rollback(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			r := <-second
+			if r.err != nil {
+				t.Fatal(r.err)
+			}
+			if applied, known := r.c.Count(Applied), r.c.Count(Duplicate); applied != 2 && known != 2 {
+				t.Errorf("again: got %d applied and %d duplicates, want 2 of one", applied, known)
+			}
+			if alice, zz := b.balance("alice"), b.balance("zz"); alice != 5 || zz != 2 {
+				t.Errorf("balances: got %d and %d, want 5 and 2", alice, zz)
+			}
+			b.lawful()
+		})
+	}
 }
 
 // One batch that meets a wall makes the next ones wary, so many of them, and then the
