@@ -109,7 +109,7 @@ func newFakeBroker(tb testing.TB, links map[string][]*testkit.Proxy) *fakeBroker
 	tb.Helper()
 	dir := tb.TempDir()
 	b := &fakeBroker{tb: tb, log: filepath.Join(dir, "broker.log"), down: true}
-	port := (&Stage{tb: tb}).freePort()
+	port := testkit.FreePort(tb)
 	b.proxy = testkit.NewProxy(tb, addr(port))
 	links[linkIngestKafka] = []*testkit.Proxy{b.proxy}
 	links[linkWorkerKafka] = links[linkIngestKafka]

@@ -130,8 +130,12 @@ func (r *run) wantNoDeadlock(ctx context.Context) error {
 	if r.plan.has(PostgresFull) || r.plan.has(Zombie) {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	var n int64
-	if err := r.sampler.pool.QueryRow(ctx, `select deadlocks from pg_stat_database where datname = $1`, r.database).Scan(&n); err != nil {
+	if err := poll(ctx, func() error { // a connection of the pool may have been ended by a fault
+		return r.sampler.pool.QueryRow(ctx, `select deadlocks from pg_stat_database where datname = $1`, r.database).Scan(&n)
+	}); err != nil {
 		return fmt.Errorf("count deadlocks: %w", err)
 	}
 	if n > 0 {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"hookledger/internal/devstack"
 	"hookledger/internal/testkit"
 	"hookledger/migrations"
 )
@@ -63,7 +62,7 @@ func NewStage(tb testing.TB, target, binary string) *Stage {
 	s.links[linkWorkerPostgres] = []*testkit.Proxy{testkit.NewProxy(tb, pg)}
 	s.links[linkPaymentsPostgres] = []*testkit.Proxy{testkit.NewProxy(tb, pg)}
 	for _, name := range append([]string{roleExtra}, allRoles...) {
-		s.ports[name] = ports{s.freePort(), s.freePort()}
+		s.ports[name] = ports{testkit.FreePort(tb), testkit.FreePort(tb)}
 	}
 	for _, name := range ingestRoles {
 		s.links[linkClientIngest] = append(s.links[linkClientIngest], testkit.NewProxy(tb, addr(s.ports[name].public)))
@@ -77,15 +76,6 @@ func NewStage(tb testing.TB, target, binary string) *Stage {
 		tb.Fatal(err)
 	}
 	return s
-}
-
-func (s *Stage) freePort() int {
-	s.tb.Helper()
-	port, err := devstack.FreePort()
-	if err != nil {
-		s.tb.Fatal(err)
-	}
-	return port
 }
 
 func addr(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
