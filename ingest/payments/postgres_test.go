@@ -102,7 +102,7 @@ func TestCommit_WaitingForTheStandbyIsNotCancelled(t *testing.T) {
 	c.AnswerTimeout, c.ClaimTTL = 300*time.Millisecond, 1200*time.Millisecond
 	b.startWith(c, openPool(t, url, 3))
 	// From here on COMMIT waits for a standby that does not exist.
-	setStandby(t, b, "nowhere")
+	standby.Want(t, url, "nowhere")
 	body := payment("shop:1", "x", 1)
 	if r := b.post("k", body); r.code != 503 || r.problem() != "unknown-outcome" {
 		t.Fatalf("got %s, want 503 unknown-outcome", r)
@@ -116,28 +116,11 @@ func TestCommit_WaitingForTheStandbyIsNotCancelled(t *testing.T) {
 	if n := b.payments(); n != 0 {
 		t.Errorf("%d payments can be seen that no standby has", n)
 	}
-	setStandby(t, b, "")
+	standby.Want(t, url, "")
 	if r := untilPaid(t, b.base, "k", body); r.header.Get("Idempotent-Replayed") != "true" || b.payments() != 1 {
 		t.Errorf("got %s and %d payments, want a replay of the one", r, b.payments())
 	}
 	b.lawful()
-}
-
-// setStandby sets the name of the standby that COMMIT waits for, and waits until it does.
-func setStandby(t *testing.T, b *bundle, name string) {
-	t.Helper()
-	b.exec(`alter system set synchronous_standby_names = '` + name + `'`)
-	b.exec(`select pg_reload_conf()`)
-	// The checkpointer switches the waiting on and off. What waits is left to itself.
-	testkit.Eventually(t, time.Minute, func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err := b.pool.Exec(ctx, `select pg_logical_emit_message(true, 'test', '')`)
-		if waits := err != nil; waits != (name != "") {
-			return fmt.Errorf("COMMIT waits: %v", waits)
-		}
-		return nil
-	})
 }
 
 // Postgres is killed and started again under load. What was answered 201 is there, and

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"hookledger/internal/testkit"
+	"hookledger/internal/testkit/standby"
 	"hookledger/migrations"
 	"hookledger/schema"
 )
@@ -335,21 +336,7 @@ func TestApply_CommitThatWaitsForAStandbyIsNotEndedByTheServer(t *testing.T) {
 	b := setupOn(t, open(t, cluster.URL("postgres"), nil))
 	b.ledger = New(b.pool, mapBody, Options{StatementTimeout: 500 * time.Millisecond, LockTimeout: 300 * time.Millisecond, IdleTimeout: 500 * time.Millisecond})
 	b.start(0)
-	standby := func(name string) {
-		t.Helper()
-		for _, sql := range []string{`alter system set synchronous_standby_names = '` + name + `'`, `select pg_reload_conf()`} {
-			if _, err := b.pool.Exec(t.Context(), sql); err != nil {
-				t.Fatal(err)
-			}
-		}
-		testkit.Eventually(t, time.Minute, func() error {
-			if got := query1[string](t, b.pool, `select current_setting('synchronous_standby_names')`); got != name {
-				return fmt.Errorf("synchronous_standby_names is %q", got)
-			}
-			return nil
-		})
-	}
-	standby("nowhere")
+	standby.Want(t, cluster.URL("postgres"), "nowhere")
 	batch := b.batch(0, paid(t, "evt_1", "alice", 5))
 	done := make(chan error, 1)
 	go func() { // ends with the standby's name
@@ -370,7 +357,7 @@ func TestApply_CommitThatWaitsForAStandbyIsNotEndedByTheServer(t *testing.T) {
 	if got := b.balance("alice"); got != 0 {
 		t.Errorf("balance: got %d, want 0: no standby has it", got)
 	}
-	standby("")
+	standby.Want(t, cluster.URL("postgres"), "")
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
