@@ -143,8 +143,9 @@ func (g *groups) watch(ctx context.Context, addr string) {
 		case <-tick.C:
 		}
 		for _, name := range g.names() {
+			now := time.Now() // before the look: what is said after it counts for the next one
 			info := g.cluster.GroupInfo(name)
-			for _, id := range g.silent(name, info) {
+			for _, id := range g.silent(name, info, now) {
 				leave(ctx, addr, name, id)
 			}
 		}
@@ -161,8 +162,8 @@ func (g *groups) names() []string {
 	return names
 }
 
-// silent returns the members whose session is over, and forgets who is no member.
-func (g *groups) silent(name string, info *kfake.GroupInfo) []string {
+// silent returns the members whose session was over at now, and forgets who is no member.
+func (g *groups) silent(name string, info *kfake.GroupInfo, now time.Time) []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	known := g.see(name, info)
@@ -175,7 +176,7 @@ func (g *groups) silent(name string, info *kfake.GroupInfo) []string {
 	var ids []string
 	for id, m := range known.members {
 		// An answer to JoinGroup, which makes an epoch, begins a session too.
-		over := time.Since(m.at) > m.session && time.Since(known.since) > m.session
+		over := now.Sub(m.at) > m.session && now.Sub(known.since) > m.session
 		waiting := !known.waits.IsZero() && m.joining == known.epoch
 		switch {
 		case !over || waiting:

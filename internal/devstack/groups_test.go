@@ -53,17 +53,6 @@ func (m speaker) join(ctx context.Context, t *testing.T) (*kmsg.JoinGroupRespons
 	return resp.(*kmsg.JoinGroupResponse), nil
 }
 
-// sync makes a group of which m is the leader stable.
-func (m speaker) sync(ctx context.Context, t *testing.T, generation int32) {
-	t.Helper()
-	req := kmsg.NewPtrSyncGroupRequest()
-	req.Group, req.MemberID, req.Generation = "group", m.id, generation
-	resp, err := m.request(ctx, t, req)
-	if err != nil || resp.(*kmsg.SyncGroupResponse).ErrorCode != 0 {
-		t.Fatalf("SyncGroup: %+v %v", resp, err)
-	}
-}
-
 // among reports whether m is a member.
 func (m speaker) among(g *kfake.GroupInfo) bool {
 	return g != nil && slices.ContainsFunc(g.Members, func(other kfake.GroupMember) bool { return other.MemberID == m.id })
@@ -94,7 +83,6 @@ func TestStartKafka_RebalanceEndsThoughMembersAskAgain(t *testing.T) {
 	if err != nil || alone.ErrorCode != 0 {
 		t.Fatalf("join alone: %+v %v", alone, err)
 	}
-	silent.sync(ctx, t, alone.Generation)
 
 	waiting := newMember(ctx, t, k, long, time.Second)
 	answered := make(chan *kmsg.JoinGroupResponse, 1)
@@ -104,7 +92,7 @@ func TestStartKafka_RebalanceEndsThoughMembersAskAgain(t *testing.T) {
 			answered <- resp
 		}
 	}()
-	if _, err := k.cluster.WaitGroupInfo(ctx, "group", func(g *kfake.GroupInfo) bool { return g.State == preparing }); err != nil {
+	if _, err := k.cluster.WaitGroupInfo(ctx, "group", func(g *kfake.GroupInfo) bool { return g.State == preparing || g.Epoch > alone.Generation }); err != nil {
 		t.Fatal(err)
 	}
 	insistent := newMember(ctx, t, k, long, time.Second)
@@ -139,7 +127,8 @@ func TestStartKafka_KilledWhileItJoins(t *testing.T) {
 		t.Fatalf("join alone: %+v %v", resp, err)
 	}
 	for range 8 {
-		killed := newMember(ctx, t, k, 100*time.Millisecond, long)
+		killed := newMember(ctx, t, k, long, long) // time enough to become a member
+		killed.session = 100 * time.Millisecond
 		attempt, kill := context.WithCancel(ctx)
 		dead := make(chan struct{})
 		go func() {
