@@ -134,15 +134,33 @@ func (r *run) full(ctx context.Context, on bool) error {
 	return nil
 }
 
+// mirrorSlow is how long Postgres takes for each event, and mirrorMeet for how long, after
+// workers were given the same events: long enough for their transactions to meet.
+const (
+	mirrorSlow = 4 * time.Millisecond
+	mirrorMeet = time.Second
+)
+
+// slow makes Postgres take so long for each new event.
+func (r *run) slow(ctx context.Context, each time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	sql := fmt.Sprintf(`update chaos_slow set seconds = %g`, each.Seconds())
+	if err := poll(ctx, func() error { return r.stage.execute(ctx, r.database, sql) }); err != nil {
+		r.log("slow: %v", err)
+	}
+}
+
 // mirror stops the workers for a while. What comes meanwhile stands in a second partition
 // too when they go on, as after a change of the number of partitions: two workers have
-// the same events at the same time, and nothing of them is known yet.
+// the same events at the same time, in opposite orders, and nothing of them is known yet.
 func (r *run) mirror(ctx context.Context) func() {
 	for _, name := range workerRoles {
 		r.roles[name].signal(syscall.SIGSTOP)
 	}
 	return func() {
 		copies, err := r.copyUnread(ctx)
+		r.slow(ctx, mirrorSlow)
 		for _, name := range workerRoles {
 			r.roles[name].signal(syscall.SIGCONT)
 		}
@@ -153,6 +171,8 @@ func (r *run) mirror(ctx context.Context) func() {
 			r.log("mirror: %d records are in a second partition", copies)
 			r.fire(Mirror)
 		}
+		pause(ctx, mirrorMeet)
+		r.slow(context.WithoutCancel(ctx), 0)
 	}
 }
 

@@ -75,8 +75,20 @@ func NewStage(tb testing.TB, target, binary string) *Stage {
 	if err := migrations.Up(ctx, s.postgres.URL(template)); err != nil {
 		tb.Fatal(err)
 	}
+	if err := s.execute(ctx, template, slowEvents); err != nil {
+		tb.Fatal(err)
+	}
 	return s
 }
+
+// slowEvents makes Postgres take its time for each new event while chaos_slow says so: else
+// transactions of a few milliseconds rarely meet in a run of seconds.
+const slowEvents = `
+create table chaos_slow (seconds double precision not null);
+insert into chaos_slow values (0);
+create function chaos_slow() returns trigger language plpgsql security definer as
+	$$ begin perform pg_sleep(seconds) from chaos_slow where seconds > 0; return new; end $$;
+create trigger chaos_slow before insert on processed_events for each row execute function chaos_slow()`
 
 func addr(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 

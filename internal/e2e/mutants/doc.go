@@ -18,8 +18,6 @@
 //
 // # Failure modes
 //
-//   - One mutant is shown by a test of the ledger instead of seeds: what it needs is two
-//     transactions in the same millisecond. Its row in the table names that test.
 //   - A mutant that no seed catches fails the run: either the checker is blind or the plans
 //     lack the fault that would show it.
 //   - A mutant may be caught by another invariant than the one it was made for, since laws

@@ -6,9 +6,6 @@ type Mutant struct {
 	// Breaks says which mistake this is, in the words of who would make it.
 	Breaks string
 	Edits  []Edit
-	// Test, if set, is the test that shows the mutant, as package and name, because no run
-	// from outside does reliably: the laws around it heal what it does.
-	Package, Test string
 }
 
 // Edit replaces one text of a file, which holds it exactly once.
@@ -165,7 +162,6 @@ var Table = []Mutant{
 	},
 	{
 		Name: "locks unsorted", Breaks: "rows are locked in the order in which records came",
-		Package: "./internal/ledger", Test: "TestApply_StormHasNoDeadlock",
 		Edits: []Edit{{
 			File: fileWrite,
 			Old:  "	" + sortedEvents + "\n",
