@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"hookledger/internal/cli/app"
 	"hookledger/internal/cli/books"
@@ -180,7 +179,7 @@ func refuseEmpty(c *cobra.Command) error {
 		if f == nil || !f.Changed {
 			continue
 		}
-		list, several := f.Value.(pflag.SliceValue)
+		list, several := f.Value.(interface{ GetSlice() []string })
 		if several && slices.Contains(list.GetSlice(), "") || f.Value.Type() == "string" && f.Value.String() == "" {
 			return app.Usage(fmt.Errorf("--%s is empty: give it a value, or leave it out", name))
 		}
