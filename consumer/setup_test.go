@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -313,6 +314,18 @@ func (w *worker) notReady() error {
 		return nil
 	})
 	return err
+}
+
+// notReadyFor waits until the worker is not ready for the reason, a regular expression: on
+// a busy machine something else may be late too, and is told first.
+func (w *worker) notReadyFor(reason string) {
+	w.b.tb.Helper()
+	testkit.Eventually(w.b.tb, soon, func() error {
+		if err := w.Ready(); err == nil || !regexp.MustCompile(reason).MatchString(err.Error()) {
+			return fmt.Errorf("Ready: got %v, want %s", err, reason)
+		}
+		return nil
+	})
 }
 
 // owns waits until the worker has n partitions.
