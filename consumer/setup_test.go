@@ -321,8 +321,12 @@ func (w *worker) notReady() error {
 func (w *worker) notReadyFor(reason string) {
 	w.b.tb.Helper()
 	testkit.Eventually(w.b.tb, soon, func() error {
-		if err := w.Ready(); err == nil || !regexp.MustCompile(reason).MatchString(err.Error()) {
-			return fmt.Errorf("Ready: got %v, want %s", err, reason)
+		err := w.Ready()
+		if err == nil {
+			return errors.New("the worker is ready")
+		}
+		if !regexp.MustCompile(reason).MatchString(err.Error()) {
+			return fmt.Errorf("not ready, but not for %s: %w", reason, err)
 		}
 		return nil
 	})
