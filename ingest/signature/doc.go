@@ -20,6 +20,12 @@
 // against every valid key, comparing and judging the time are common to all (verify.go,
 // lock.go). Ten providers are hmac.go with other knobs.
 //
+// What is not a scheme: verify.go, lock.go, scheme.go and rejection.go are the way above;
+// keyring.go and watch.go the secrets; fetch.go keys of providers; form.go and pairs.go read
+// headers and forms for several schemes; sign.go and snippet.go make signatures; explain.go
+// and changes.go serve `sources check`. Every other file is the scheme of its name, and may
+// be read alone.
+//
 // Where a delivery names a key of the provider (PayPal's certificate, Plaid's JWK), fetch.go
 // fetches it: from the provider's hosts alone, over TLS, without following redirects,
 // within three seconds; it is asked for again after ten minutes, used for a day if asking

@@ -69,6 +69,8 @@ type run struct {
 	aside map[bodyID]*dataError
 	// replay, if set, stands in for the progress of the partition.
 	replay *Replaying
+	// wary: something that looked new has met a wall.
+	wary bool
 }
 
 // apply applies items, in halves where data makes Postgres refuse: a bad record among
@@ -157,9 +159,9 @@ func (r *run) transact(ctx context.Context, items []item, start int64) (_ Commit
 	crashpoint.Reach("ledger.locked")
 	w := newWriting(r.batch, plan, start)
 	w.replay = r.replay
-	if w.allNew() && r.ledger.trusts() {
+	if w.allNew() && !r.wary && r.ledger.trusts() {
 		if err := classify(w.add(ctx, t)); err != nil {
-			r.ledger.warned(err)
+			r.wary = r.ledger.warned(err)
 			return none, nil, err
 		}
 		return r.committed(w, plan), plan.wait, nil

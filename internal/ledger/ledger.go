@@ -80,11 +80,13 @@ const waryBatches = 20
 // trusts tells whether a batch that looks new is written as if it were.
 func (l *Ledger) trusts() bool { return l.wary.Load() <= 0 || l.wary.Add(-1) < 0 }
 
-// warned looks whether err says that such a batch was not new.
-func (l *Ledger) warned(err error) {
-	if errors.Is(err, errWall) {
+// warned tells whether err says that such a batch was not new, and is wary if so.
+func (l *Ledger) warned(err error) bool {
+	met := errors.Is(err, errWall)
+	if met {
 		l.wary.Store(waryBatches)
 	}
+	return met
 }
 
 // New returns a Ledger on pool, which may lead through a pooler in transaction mode.

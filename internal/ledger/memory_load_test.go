@@ -57,7 +57,7 @@ func TestRing_WrapsAroundAsTheModel(t *testing.T) {
 			},
 			"again": func(rt *rapid.T) {
 				if len(facts) == 0 {
-					rt.Skip("nothing came yet")
+					return // nothing came yet
 				}
 				var events []schema.Event
 				want := map[Outcome]int64{}

@@ -18,6 +18,10 @@
 //	register(source.Definition{…})          at start, from every file
 //	source.Config ──New──▶ source.Source    names its definition by provider:
 //
+// Every file is the provider of its name, and may be read alone, but for four: registry.go
+// finds them, alias.go gives package source's names to users of this one, catalog.go says
+// what the events of a source mean, and words.go holds the words in which the others are written.
+//
 // # Failure modes
 //
 // A provider that does not exist is an error of New that lists those that do. Two files
